@@ -1,0 +1,351 @@
+"""The one gate for data: what a user hands in is checked and named here.
+
+``fit`` and ``predict`` of every estimator pass through these functions, so the rest
+of the library may trust its arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    check_array,
+    column_or_1d,
+    validate_data,
+)
+
+from denspu._typing import BoolArray, FloatArray, InputKind, IntArray
+from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
+
+MAX_CHANNELS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class PUInput:
+    """Checked arguments of ``PUClassifier.fit``; one row a sample."""
+
+    X: Any
+    """A float array, a DataFrame, or an N×H×W×C image array."""
+    kind: InputKind
+    positive: BoolArray
+    """True for labelled positives, False for unlabelled rows."""
+    known_negative: BoolArray
+    """True for unlabelled rows known to be negative."""
+    groups: IntArray | None
+    """Group number of each row; no group may cross a hold-out."""
+
+    @property
+    def unlabeled(self) -> BoolArray:
+        """True for rows without a positive label."""
+        return ~self.positive
+
+
+@contextmanager
+def _as_input_error() -> Iterator[None]:
+    """Let scikit-learn's checks speak, as our error."""
+    try:
+        yield
+    except InvalidInputError:
+        raise
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from error
+
+
+def is_frame(X: Any) -> bool:
+    """Tell whether ``X`` is a pandas-like table."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def input_kind(X: Any) -> InputKind:
+    """Tell tables from images by the number of dimensions."""
+    if is_frame(X) or not hasattr(X, "shape"):
+        return "table" if is_frame(X) or np.ndim(X) < 3 else "image"
+    return "image" if len(X.shape) > 2 else "table"
+
+
+def take_rows(X: Any, rows: BoolArray | IntArray) -> Any:
+    """Index rows of an array or a DataFrame."""
+    if not is_frame(X):
+        return X[rows]
+    return X.iloc[np.flatnonzero(rows) if rows.dtype == bool else rows]
+
+
+# --- fit and predict ---------------------------------------------------------------
+
+
+def validate_fit(
+    estimator: Any, X: Any, y: Any, known_negative: Any = None, groups: Any = None
+) -> PUInput:
+    """Check everything ``fit`` receives and remember the input's shape."""
+    if y is None:
+        raise InvalidInputError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is "
+            "None. Pass 1 for labelled positives and 0 for unlabelled rows."
+        )
+    kind = input_kind(X)
+    checked = validate_X(estimator, X, reset=True, kind=kind)
+    positive = validate_labels(y, n_rows=len(checked))
+    return PUInput(
+        X=checked,
+        kind=kind,
+        positive=positive,
+        known_negative=_validate_known_negative(known_negative, positive),
+        groups=validate_groups(groups, len(checked)),
+    )
+
+
+def validate_X(
+    estimator: Any, X: Any, *, reset: bool, kind: InputKind | None = None
+) -> Any:
+    """Check a table or image array; ``reset`` records its shape, else compares."""
+    kind = kind or input_kind(X)
+    fitted = getattr(estimator, "input_kind_", kind)
+    if not reset and kind != fitted:
+        raise InvalidInputError(
+            f"X is {_article(kind)}, but {type(estimator).__name__} was fitted on "
+            f"{_article(fitted)}. Reshape your data to the form given to fit."
+        )
+    checked = (
+        _validate_table(estimator, X, reset)
+        if kind == "table"
+        else _validate_images(estimator, X, reset)
+    )
+    if reset:
+        estimator.input_kind_ = kind
+    return checked
+
+
+def _article(kind: str) -> str:
+    return {"table": "a 2-D table", "image": "an image array"}[kind]
+
+
+def _validate_table(estimator: Any, X: Any, reset: bool) -> Any:
+    with _as_input_error():
+        if not is_frame(X):
+            return validate_data(
+                estimator,
+                X,
+                reset=reset,
+                dtype=(np.float64, np.float32),
+                ensure_all_finite="allow-nan" if allows_nan(estimator) else True,
+            )
+        if X.shape[0] == 0 or X.shape[1] == 0:
+            raise InvalidInputError(
+                f"Found a table with shape {X.shape}: at least 1 row (0 sample(s)) "
+                "and 1 column (0 feature(s)) are required."
+            )
+        _check_feature_names(estimator, X, reset=reset)
+        _check_n_features(estimator, X, reset=reset)
+    _refuse_bad_numbers(X, allow_nan=allows_nan(estimator))
+    return X
+
+
+def allows_nan(estimator: Any) -> bool:
+    """Tell whether an estimator's tags allow missing values."""
+    return bool(estimator.__sklearn_tags__().input_tags.allow_nan)
+
+
+def _refuse_bad_numbers(frame: Any, allow_nan: bool) -> None:
+    bad = []
+    for name in frame.columns:
+        column = frame[name]
+        if not allow_nan and column.isna().any():
+            bad.append(f"{name!r} (NaN)")
+        elif column.dtype.kind == "f" and np.isinf(column.to_numpy()).any():
+            bad.append(f"{name!r} (infinity)")
+    if bad:
+        raise InvalidInputError(
+            f"Input X contains NaN or infinity in column(s) {', '.join(bad[:8])}. "
+            "Replace infinite values; impute missing ones or use the tabular encoder."
+        )
+
+
+def _validate_images(estimator: Any, X: Any, reset: bool) -> Any:
+    images = check_images(X)
+    shape = images.shape[1:]
+    if reset:
+        estimator.image_shape_ = shape
+        estimator.n_features_in_ = int(np.prod(shape))
+    elif shape != estimator.image_shape_:
+        raise InvalidInputError(
+            f"Images are {_hwc(shape)}, but {type(estimator).__name__} was fitted on "
+            f"{_hwc(estimator.image_shape_)} (height×width×channels)."
+        )
+    return images
+
+
+def check_images(X: Any) -> Any:
+    """Return images as N×H×W×C, refusing other shapes, NaN and infinity."""
+    images = np.asarray(X)
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.ndim != 4:
+        raise InvalidInputError(
+            f"X has shape {np.shape(X)}; images are N×H×W or N×H×W×C, a table is 2-D. "
+            "Reshape your data."
+        )
+    if 0 in images.shape:
+        raise InvalidInputError(
+            f"Found array with 0 sample(s) or empty images (shape {images.shape}); "
+            "at least one image of one pixel is required."
+        )
+    if images.shape[-1] > MAX_CHANNELS:
+        hint = ""
+        if images.shape[1] <= MAX_CHANNELS:
+            hint = " This looks like N×C×H×W: use np.moveaxis(X, 1, -1)."
+        raise InvalidInputError(
+            f"X has {images.shape[-1]} channels (shape {images.shape}); 1 to "
+            f"{MAX_CHANNELS} are allowed, as the last dimension.{hint}"
+        )
+    if images.dtype.kind not in "uifb":
+        raise InvalidInputError(
+            f"Image pixels have dtype {images.dtype}; use uint8, uint16 or float."
+        )
+    if images.dtype.kind == "f" and not np.isfinite(images).all():
+        raise InvalidInputError(
+            "Input X contains NaN or infinity in its pixels. Remove or repair those "
+            "images."
+        )
+    return images
+
+
+def _hwc(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape))
+
+
+def validate_embedding(estimator: Any, Z: Any, *, reset: bool) -> FloatArray:
+    """Check a 2-D float array of embeddings without copying it."""
+    with _as_input_error():
+        return validate_data(
+            estimator, Z, reset=reset, dtype=(np.float64, np.float32)
+        )
+
+
+def check_embedding(Z: Any, *, argument: str = "Z", minimum: int = 1) -> FloatArray:
+    """Check embeddings outside an estimator (densifiers, selectors)."""
+    with _as_input_error():
+        return check_array(
+            Z,
+            dtype=(np.float64, np.float32),
+            ensure_min_samples=minimum,
+            input_name=argument,
+        )
+
+
+# --- labels, masks, groups ----------------------------------------------------------
+
+
+def validate_labels(y: Any, n_rows: int | None = None) -> BoolArray:
+    """Return the mask of labelled positives.
+
+    ``1`` and ``True`` mark a labelled positive; ``0``, ``-1`` and ``False`` an
+    unlabelled row. Anything else is refused.
+    """
+    with _as_input_error():
+        y = column_or_1d(y, warn=True)
+        if y.dtype.kind in "fc" and not np.isfinite(y).all():
+            raise LabelError(
+                "Input y contains NaN or infinity. PU labels are 1 (positive) and 0 "
+                "(unlabelled)."
+            )
+        check_classification_targets(y)
+    if n_rows is not None and len(y) != n_rows:
+        raise InvalidInputError(
+            "Found input variables with inconsistent numbers of samples: X has "
+            f"{n_rows} rows, y has {len(y)}."
+        )
+    found = set(np.unique(y).tolist())
+    if y.dtype.kind not in "biuf" or not found <= {1, 0, -1} or {0, -1} <= found:
+        shown = ", ".join(map(repr, sorted(found, key=str)[:6]))
+        raise LabelError(
+            f"y holds {{{shown}}}; PU labels are 1 (labelled positive) and 0 "
+            "(unlabelled; -1 and False are read as 0). Did you pass true classes? "
+            "See denspu.make_pu."
+        )
+    positive: BoolArray = y == 1
+    _check_both_present(positive)
+    return positive
+
+
+def _check_both_present(positive: BoolArray) -> None:
+    n_positive = int(positive.sum())
+    if len(positive) < 2:
+        raise LabelError(
+            f"Got {len(positive)} sample(s); at least 2 positives and 1 unlabelled "
+            "row are needed, so a single class cannot be learned."
+        )
+    if n_positive == 0:
+        raise LabelError(
+            "y has no labelled positive: it holds the unlabelled class only. Mark the "
+            "known positives with 1."
+        )
+    if n_positive == len(positive):
+        raise LabelError(
+            "y has no unlabelled row: it holds the positive class only. Add the rows "
+            "to be judged with label 0."
+        )
+    if n_positive < 2:
+        raise LabelError(
+            "y has one labelled positive; at least 2 are needed to describe a class."
+        )
+
+
+def _validate_known_negative(mask: Any, positive: BoolArray) -> BoolArray:
+    if mask is None:
+        return np.zeros(len(positive), dtype=bool)
+    mask = np.asarray(mask)
+    if mask.shape != positive.shape or mask.dtype != bool:
+        raise InvalidInputError(
+            f"known_negative has shape {mask.shape} and dtype {mask.dtype}; pass a "
+            f"boolean mask with one entry a row, shape {positive.shape}."
+        )
+    both = int((mask & positive).sum())
+    if both:
+        raise InvalidInputError(
+            f"known_negative marks {both} row(s) that y labels positive. A row cannot "
+            "be both: clear one of the two."
+        )
+    if mask.sum() == (~positive).sum():
+        raise InvalidInputError(
+            "known_negative marks every unlabelled row: nothing is left to judge. "
+            "This is ordinary classification, not PU learning."
+        )
+    return mask
+
+
+def validate_groups(groups: Any, n_rows: int) -> IntArray | None:
+    """Return group numbers 0..G-1, or None."""
+    if groups is None:
+        return None
+    groups = np.asarray(groups)
+    if groups.shape != (n_rows,):
+        raise InvalidInputError(
+            f"groups has shape {groups.shape}; pass one group a row, shape ({n_rows},)."
+        )
+    if groups.dtype.kind == "f" and np.isnan(groups).any():
+        raise InvalidInputError("groups contains NaN; every row needs a group.")
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def check_count(value: Any, available: int, *, argument: str, what: str) -> int:
+    """Turn a count or a fraction in (0, 1) into a count of at least one."""
+    is_fraction = isinstance(value, float | np.floating) and 0 < value < 1
+    is_count = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_fraction and not (is_count and value >= 1):
+        raise InvalidParameterError(
+            f"{argument}={value!r} must be an integer of at least 1 or a fraction in "
+            "(0, 1)."
+        )
+    count = max(1, round(value * available)) if is_fraction else int(value)
+    if count > available:
+        raise InvalidParameterError(
+            f"{argument}={value!r} asks for more than the {available} {what} there are."
+        )
+    return count

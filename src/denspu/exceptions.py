@@ -1,0 +1,85 @@
+"""Everything denspu raises or warns about, in one tree.
+
+::
+
+    DensPUError (Exception)
+    ├── InvalidInputError (ValueError)      the data handed in
+    │   └── LabelError                      y is not 1 / 0
+    ├── InvalidParameterError (ValueError)  a constructor or function argument
+    │   └── UnknownPartError                a name that is not registered
+    ├── DeviceError (RuntimeError)          the device asked for is absent
+    ├── DataNotFoundError (FileNotFoundError)   a benchmark set is not here
+    ├── DataIntegrityError (ValueError)     a file is not what it should be
+    └── MissingDependencyError (ImportError)    an extra is not installed
+
+    DensPUWarning (UserWarning)
+    ├── DegenerateFitWarning                one class for (almost) everything
+    ├── WeakBoundaryWarning                 the boundary does not separate
+    └── SelectionWarning                    fewer negatives than asked for
+
+Each error also inherits from the builtin it resembles, so ``except ValueError``
+keeps working.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DensPUError(Exception):
+    """Base of every error raised on purpose by denspu."""
+
+
+class InvalidInputError(DensPUError, ValueError):
+    """The data cannot be used as it is."""
+
+
+class LabelError(InvalidInputError):
+    """``y`` does not hold PU labels."""
+
+
+class InvalidParameterError(DensPUError, ValueError):
+    """An argument has a value that is not allowed."""
+
+
+class UnknownPartError(InvalidParameterError):
+    """A name that no registered part or method carries."""
+
+
+class DeviceError(DensPUError, RuntimeError):
+    """The device asked for does not exist on this machine."""
+
+
+class DataNotFoundError(DensPUError, FileNotFoundError):
+    """A benchmark data set could not be found or fetched."""
+
+
+class DataIntegrityError(DensPUError, ValueError):
+    """A data file does not hold what its name promises."""
+
+
+class MissingDependencyError(DensPUError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class DensPUWarning(UserWarning):
+    """Base of every warning issued by denspu."""
+
+
+class DegenerateFitWarning(DensPUWarning):
+    """The fitted model gives (almost) every sample the same answer."""
+
+
+class WeakBoundaryWarning(DensPUWarning):
+    """The boundary does not tell held-out positives from unlabelled data."""
+
+
+class SelectionWarning(DensPUWarning):
+    """Fewer reliable negatives were found than asked for."""
+
+
+def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for the closest allowed word, or nothing."""
+    close = difflib.get_close_matches(str(word), list(allowed), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""
