@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_n_features,
     check_array,
     column_or_1d,
     validate_data,
@@ -141,8 +139,7 @@ def _validate_table(estimator: Any, X: Any, reset: bool) -> Any:
                 f"Found a table with shape {X.shape}: at least 1 row (0 sample(s)) "
                 "and 1 column (0 feature(s)) are required."
             )
-        _check_feature_names(estimator, X, reset=reset)
-        _check_n_features(estimator, X, reset=reset)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
     _refuse_bad_numbers(X, allow_nan=allows_nan(estimator))
     return X
 
