@@ -54,7 +54,9 @@ class Randomness:
         """Return an integer seed for code that wants one (scikit-learn)."""
         return int(self._sequence(name).generate_state(1)[0] % _MAX_SEED)
 
-    def torch(self, name: str, device: torch.device | str = "cpu") -> torch.Generator:
+    def generator(
+        self, name: str, device: torch.device | str = "cpu"
+    ) -> torch.Generator:
         """Return a torch generator for the stream ``name`` on ``device``."""
         import torch
 

@@ -61,7 +61,7 @@ class Entry:
     def build(self, **parameters: Any) -> Any:
         """Return an instance; unknown parameters are refused with a suggestion."""
         cls = self.load()
-        allowed = set(inspect.signature(cls.__init__).parameters) - {"self"}
+        allowed = set(inspect.signature(cls).parameters)
         for name in parameters:
             if name.split("__")[0] not in allowed:
                 raise InvalidParameterError(

@@ -220,9 +220,7 @@ def _hwc(shape: tuple[int, ...]) -> str:
 def validate_embedding(estimator: Any, Z: Any, *, reset: bool) -> FloatArray:
     """Check a 2-D float array of embeddings without copying it."""
     with _as_input_error():
-        return validate_data(
-            estimator, Z, reset=reset, dtype=(np.float64, np.float32)
-        )
+        return validate_data(estimator, Z, reset=reset, dtype=(np.float64, np.float32))
 
 
 def check_embedding(Z: Any, *, argument: str = "Z", minimum: int = 1) -> FloatArray:

@@ -1,0 +1,169 @@
+"""The facts of everything denspu ships, in the order of the walk."""
+
+from __future__ import annotations
+
+from denspu._registry import Entry, Registry
+
+DENS_PU = "Sevetlidis et al. 2023, Dens-PU"
+
+METHODS = (
+    Entry(
+        key="dens_pu",
+        kind="method",
+        target="denspu.methods.dens_pu:DensPU",
+        summary="A dense positive region, a boundary, reliable negatives, a classifier",
+        paper=DENS_PU,
+        assumption="SCAR",
+        scenario="any",
+        deep=True,
+        inputs=("table", "image"),
+        uses_known_negatives=True,
+    ),
+)
+
+ENCODERS = (
+    Entry(
+        key="identity",
+        kind="encoder",
+        target="denspu.encoders:IdentityEncoder",
+        summary="The input itself: embeddings you already have, flattened pixels",
+        inputs=("table", "image"),
+    ),
+    Entry(
+        key="tabular",
+        kind="encoder",
+        target="denspu.encoders:TabularEncoder",
+        summary="Impute, standardise, one-hot",
+        inputs=("table",),
+    ),
+    Entry(
+        key="cae",
+        kind="encoder",
+        target="denspu.encoders:CAEEncoder",
+        summary="Convolutional autoencoder trained on the positives, 512 values",
+        paper=DENS_PU,
+        deep=True,
+        inputs=("image",),
+    ),
+)
+
+DENSIFIERS = (
+    Entry(
+        key="midpoint",
+        kind="densifier",
+        target="denspu.density:Midpoint",
+        summary="Segments between positives, λ Gaussian around the midpoint",
+        paper=DENS_PU,
+    ),
+    Entry(
+        key="literal",
+        kind="densifier",
+        target="denspu.density:LiteralVariance",
+        summary="Segments between positives, λ with eq. 3's printed variance",
+        paper=DENS_PU,
+    ),
+    Entry(
+        key="mixup",
+        kind="densifier",
+        target="denspu.density:Mixup",
+        summary="Segments between positives, λ ~ Beta(α, α)",
+        paper="Zhang et al. 2018, mixup",
+    ),
+    Entry(
+        key="none",
+        kind="densifier",
+        target="denspu.density:NoDensity",
+        summary="The positives alone",
+    ),
+)
+
+DETECTORS = (
+    Entry(
+        key="isolation_forest",
+        kind="detector",
+        target="denspu.detectors:IsolationForest",
+        summary="How many random splits isolate a row",
+        paper="Liu et al. 2008, Isolation Forest",
+    ),
+    Entry(
+        key="local_outlier_factor",
+        kind="detector",
+        target="denspu.detectors:LocalOutlierFactor",
+        summary="Density relative to the nearest neighbours",
+        paper="Breunig et al. 2000, LOF",
+    ),
+    Entry(
+        key="one_class_svm",
+        kind="detector",
+        target="denspu.detectors:OneClassSVM",
+        summary="A kernel boundary around the rows",
+        paper="Schölkopf et al. 2001, Support of a high-dimensional distribution",
+    ),
+)
+
+SELECTORS = (
+    Entry(
+        key="by_score",
+        kind="selector",
+        target="denspu.selection:ByScore",
+        summary="Least normal leftovers first",
+        paper=DENS_PU,
+    ),
+    Entry(
+        key="by_distance",
+        kind="selector",
+        target="denspu.selection:ByDistance",
+        summary="Leftovers farthest from any positive first (eq. 5)",
+        paper=DENS_PU,
+    ),
+    Entry(
+        key="random_leftover",
+        kind="selector",
+        target="denspu.selection:RandomLeftover",
+        summary="Leftovers at random",
+        paper=DENS_PU,
+    ),
+    Entry(
+        key="random_unlabeled",
+        kind="selector",
+        target="denspu.selection:RandomUnlabeled",
+        summary="Unlabelled rows at random",
+        paper=DENS_PU,
+    ),
+)
+
+CLASSIFIERS = (
+    Entry(
+        key="vgg16",
+        kind="classifier",
+        target="denspu.classifiers:VGG16Classifier",
+        summary="VGG-16 with the paper's head, from scratch",
+        paper="Simonyan and Zisserman 2015, VGG",
+        deep=True,
+        inputs=("image",),
+    ),
+    Entry(
+        key="logistic",
+        kind="classifier",
+        target="sklearn.linear_model:LogisticRegression",
+        summary="Logistic regression on the embedding",
+        defaults={"max_iter": 1000},
+    ),
+    Entry(
+        key="gradient_boosting",
+        kind="classifier",
+        target="sklearn.ensemble:HistGradientBoostingClassifier",
+        summary="Boosted trees on the embedding",
+    ),
+    Entry(
+        key="svm",
+        kind="classifier",
+        target="sklearn.svm:SVC",
+        summary="Kernel machine on the embedding, for up to some 10,000 rows",
+        paper="Cortes and Vapnik 1995, Support-vector networks",
+    ),
+)
+
+REGISTRY = Registry(
+    METHODS + ENCODERS + DENSIFIERS + DETECTORS + SELECTORS + CLASSIFIERS
+)

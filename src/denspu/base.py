@@ -1,0 +1,275 @@
+"""The contracts of the walk: Encoder, Densifier, Detector, Selector, PUClassifier.
+
+One convention for the whole library:
+
+* labels: ``y`` is 1 for a labelled positive, 0 for an unlabelled row;
+* ``predict`` of a PU classifier answers 1 or 0, ``decision_function`` is higher for
+  more positive, ``predict_proba`` rows sum to 1;
+* a detector's ``score_samples`` is higher for more normal (more positive-like), its
+  ``predict`` answers 1 (inlier) or -1 (outlier), as in scikit-learn;
+* constructors only remember; ``fit`` validates; fitted state ends in ``_``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    OutlierMixin,
+    TransformerMixin,
+    clone,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from denspu._parameters import Number, OneOf, Rule, check_parameters
+from denspu._random import Randomness
+from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu._validation import (
+    PUInput,
+    take_rows,
+    validate_embedding,
+    validate_fit,
+    validate_X,
+)
+from denspu.exceptions import DegenerateFitWarning, InvalidParameterError
+
+Rules = Mapping[str, tuple[Rule, ...]]
+
+DEGENERACY_SAMPLE = 2_000
+"""Unlabelled rows looked at when asking whether a fit is degenerate."""
+
+
+class Encoder(TransformerMixin, BaseEstimator, ABC):
+    """Step 1 and 2 of the walk: learn a map x → z and apply it.
+
+    ``fit(X, y)`` receives PU labels, so an encoder may learn from the labelled
+    positives alone (as the paper's autoencoder does) or from all rows.
+    """
+
+    _rules: ClassVar[Rules] = {}
+    inputs: ClassVar[tuple[str, ...]] = ("table",)
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the map from the rows of ``X``."""
+
+    @abstractmethod
+    def transform(self, X: Any) -> FloatArray:
+        """Return one embedding a row, as a 2-D array."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is worth telling about the fitted encoder."""
+        return {}
+
+
+class Densifier(BaseEstimator, ABC):
+    """Step 3: make the positive region denser, z → more z."""
+
+    _rules: ClassVar[Rules] = {}
+
+    @abstractmethod
+    def densify(self, Z: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return the new embeddings Z_ν, not including ``Z`` itself."""
+
+
+class Detector(OutlierMixin, BaseEstimator, ABC):
+    """Step 4: learn a boundary around the dense positive region.
+
+    A subclass gives ``_fit`` and ``_score``; threshold, validation and predictions
+    are here. ``threshold_`` may be set again after fitting without refitting.
+    """
+
+    _rules: ClassVar[Rules] = {}
+
+    def fit(self, Z: Any, y: Any = None) -> Self:
+        """Learn what is normal from the rows of ``Z``; ``y`` is ignored."""
+        check_parameters(self)
+        Z = validate_embedding(self, Z, reset=True)
+        self._fit(Z, Randomness(getattr(self, "random_state", None)))
+        self.threshold_ = self._initial_threshold(Z)
+        return self
+
+    @abstractmethod
+    def _fit(self, Z: FloatArray, randomness: Randomness) -> None:
+        """Learn from checked rows."""
+
+    @abstractmethod
+    def _score(self, Z: FloatArray) -> FloatArray:
+        """Score checked rows, higher = more normal."""
+
+    def _initial_threshold(self, Z: FloatArray) -> float:
+        contamination: float | str = getattr(self, "contamination", "auto")
+        if isinstance(contamination, str):
+            return self._natural_threshold()
+        return float(np.quantile(self._score(Z), contamination))
+
+    def _natural_threshold(self) -> float:
+        """Return the detector's own threshold, used for ``contamination="auto"``."""
+        return 0.0
+
+    @property
+    def offset_(self) -> float:
+        """scikit-learn's name for ``threshold_``."""
+        return self.threshold_
+
+    def score_samples(self, Z: Any) -> FloatArray:
+        """Return the normality of each row, higher = more normal."""
+        check_is_fitted(self)
+        return self._score(validate_embedding(self, Z, reset=False))
+
+    def decision_function(self, Z: Any) -> FloatArray:
+        """Return the score above the threshold; negative means outlier."""
+        return self.score_samples(Z) - self.threshold_
+
+    def predict(self, Z: Any) -> IntArray:
+        """Return 1 for inliers and -1 for outliers."""
+        return np.where(self.decision_function(Z) < 0, -1, 1)
+
+
+CONTAMINATION_RULE: tuple[Rule, ...] = (OneOf("auto"), Number(0, 0.5, "right"))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundaryResult:
+    """What the boundary says of the unlabelled rows; selectors choose from it."""
+
+    scores: FloatArray
+    """Normality of each unlabelled row, higher = more normal."""
+    inlier: BoolArray
+    """True inside the boundary (P̃_UL), False for the leftovers."""
+    n_positive: int
+    """|P_L|."""
+    Z_unlabeled: FloatArray
+    Z_positive: FloatArray
+
+
+class Selector(BaseEstimator, ABC):
+    """Step 5: choose reliable negatives Ñ among the unlabelled rows."""
+
+    _rules: ClassVar[Rules] = {}
+
+    @abstractmethod
+    def select(self, boundary: BoundaryResult, rng: np.random.Generator) -> IntArray:
+        """Return positions within U of the chosen negatives, surest first."""
+
+
+class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """A whole PU method: ``fit(X, y)`` on positives and unlabelled rows.
+
+    A subclass gives ``_fit`` and ``_decide``; everything a user may get wrong is
+    caught here, and seeds and devices are resolved once a fit.
+    """
+
+    _rules: ClassVar[Rules] = {}
+
+    def fit(
+        self, X: Any, y: Any, *, known_negative: Any = None, groups: Any = None
+    ) -> Self:
+        """Learn from labelled positives and unlabelled rows.
+
+        Parameters
+        ----------
+        X : array, DataFrame or image array
+            One row a sample.
+        y : array of shape (n,)
+            1 for a labelled positive, 0 (or -1, False) for an unlabelled row.
+        known_negative : boolean array of shape (n,), optional
+            Unlabelled rows known to be negative.
+        groups : array of shape (n,), optional
+            Patient, customer, ...: no group is split by an internal hold-out.
+        """
+        check_parameters(self)
+        data = validate_fit(self, X, y, known_negative, groups)
+        self.classes_ = np.array([0, 1])
+        self._fit(data, Randomness(getattr(self, "random_state", None)))
+        self._warn_if_degenerate(data)
+        return self
+
+    @abstractmethod
+    def _fit(self, data: PUInput, randomness: Randomness) -> None:
+        """Learn from checked data."""
+
+    @abstractmethod
+    def _decide(self, X: Any) -> FloatArray:
+        """Return the log-odds of being positive for checked rows."""
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return log-odds of the positive class, higher = more positive."""
+        check_is_fitted(self)
+        return self._decide(validate_X(self, X, reset=False))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return columns P(negative), P(positive); rows sum to 1."""
+        positive = expit(np.asarray(self.decision_function(X), dtype=np.float64))
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X: Any) -> IntArray:
+        """Return 1 for positive and 0 for negative."""
+        return (self.decision_function(X) > 0).astype(np.int64)
+
+    def _warn_if_degenerate(self, data: PUInput) -> None:
+        """Warn when the fitted model says the same of every unlabelled row."""
+        share = self._positive_share_of_unlabeled(data)
+        if share in (0.0, 1.0):
+            verdict = "negative" if share == 0 else "positive"
+            warnings.warn(
+                f"{type(self).__name__} calls every unlabelled row {verdict}. The "
+                "ranking in decision_function may still be useful; look at stages_ "
+                "and at the features before trusting predict.",
+                DegenerateFitWarning,
+                stacklevel=3,
+            )
+
+    def _positive_share_of_unlabeled(self, data: PUInput) -> float:
+        """Return the share of U (or of a spread-out sample) called positive."""
+        rows = np.flatnonzero(data.unlabeled)
+        sample = rows[:: max(1, len(rows) // DEGENERACY_SAMPLE)]
+        return float(np.mean(self._decide(take_rows(data.X, sample)) > 0))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def prepare_part(
+    part: Any,
+    randomness: Randomness,
+    name: str,
+    *,
+    device: str = "auto",
+    verbose: int = 0,
+) -> Any:
+    """Clone a part and hand down what the method resolved: seed, device, verbosity.
+
+    A part that was given its own value keeps it.
+    """
+    part = clone(part) if hasattr(part, "get_params") else part
+    known = part.get_params(deep=False) if hasattr(part, "get_params") else {}
+    passed: dict[str, Any] = {}
+    if "random_state" in known and known["random_state"] is None:
+        passed["random_state"] = randomness.seed(name)
+    if known.get("device") == "auto":
+        passed["device"] = device
+    if known.get("verbose") == 0 and verbose:
+        passed["verbose"] = verbose
+    return part.set_params(**passed) if passed else part
+
+
+def refuse_kind(part: Any, kind: str, argument: str) -> None:
+    """Raise if a part cannot take the kind of input at hand."""
+    inputs = getattr(part, "inputs", None)
+    if inputs is not None and kind not in inputs:
+        raise InvalidParameterError(
+            f"{argument}={type(part).__name__} takes {' or '.join(inputs)} input, and "
+            f"X is {'an image array' if kind == 'image' else 'a table'}. Choose "
+            f"another {argument}."
+        )

@@ -1,0 +1,151 @@
+"""A network as a scikit-learn classifier on images; subclasses name the network."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from denspu._device import resolve_device
+from denspu._parameters import OneOf, check_parameters
+from denspu._random import Randomness
+from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
+from denspu._validation import validate_labels, validate_X
+from denspu.base import Rules
+from denspu.networks.pixels import PixelScale, to_tensor
+from denspu.training import (
+    BalancedBatches,
+    Batches,
+    TensorBatches,
+    TrainingConfig,
+    in_fixed_batches,
+    train,
+)
+from denspu.training.batches import Batch
+
+BALANCE_RULE = (OneOf("batches", "weights", None),)
+
+
+class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Positive against negative images with a network of one logit.
+
+    A subclass gives ``_build`` and ``_config``. Classes of unequal size are handled as
+    ``balance`` says: ``"batches"`` (each batch half positive, the larger class
+    sub-sampled afresh every epoch, as the paper does), ``"weights"`` (the weighted
+    loss of the paper's future work: each class counts the same in total), or ``None``.
+    ``sample_weight`` multiplies the loss of each row.
+    """
+
+    inputs: ClassVar[tuple[str, ...]] = ("image",)
+    _rules: ClassVar[Rules] = {}
+
+    batch_size: int
+    balance: str | None
+    image_size: int
+    random_state: RandomState
+    device: str
+    verbose: int
+
+    @abstractmethod
+    def _build(self) -> nn.Module:
+        """Return a fresh network for three-channel images, one logit a row."""
+
+    @abstractmethod
+    def _config(self) -> TrainingConfig:
+        """Return how to train it."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on images with labels 1 (positive) and 0 (negative)."""
+        check_parameters(self)
+        images = validate_X(self, X, reset=True, kind="image")
+        positive = validate_labels(y, len(images))
+        weight = self._weights(positive, images, sample_weight)
+        self.classes_ = np.array([0, 1])
+        self.scale_ = PixelScale.of(images)
+        device = resolve_device(self.device)
+        randomness = Randomness(self.random_state)
+        with randomness.torch_scope("weights", device):
+            self.module_ = self._build()
+            self.history_ = train(
+                self.module_,
+                self._batches(images, positive, weight, device),
+                weighted_logistic_loss,
+                self._config(),
+                device=device,
+                generator=randomness.generator("batches"),
+                verbose=self.verbose,
+                name="classifier",
+            )
+        return self
+
+    def _weights(self, positive: BoolArray, images: Any, given: Any) -> FloatArray:
+        weight = _check_sample_weight(given, images, dtype=np.float32)
+        if self.balance == "weights":
+            weight = weight * compute_sample_weight("balanced", positive)
+        return weight.astype(np.float32)
+
+    def _batches(
+        self,
+        images: Any,
+        positive: BoolArray,
+        weight: FloatArray,
+        device: torch.device,
+    ) -> Batches:
+        pixels = self._to_tensor(images).to(device)
+        is_positive = torch.from_numpy(positive).to(device)
+        tensors = (pixels, is_positive.float(), torch.from_numpy(weight).to(device))
+        if self.balance == "batches" and 2 * positive.sum() != len(positive):
+            return BalancedBatches(
+                *tensors, positive=is_positive, batch_size=self.batch_size
+            )
+        return TensorBatches(*tensors, batch_size=self.batch_size)
+
+    def _to_tensor(self, images: Any) -> Tensor:
+        return to_tensor(images, self.scale_, self.image_size)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return logits, higher = more positive."""
+        check_is_fitted(self)
+        images = validate_X(self, X, reset=False, kind="image")
+        device = resolve_device(self.device)
+        return in_fixed_batches(self.module_, images, self._to_tensor, device=device)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return columns P(negative), P(positive)."""
+        positive = expit(self.decision_function(X).astype(np.float64))
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X: Any) -> IntArray:
+        """Return 1 for positive and 0 for negative."""
+        return (self.decision_function(X) > 0).astype(np.int64)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the training's length, end and final loss."""
+        return {
+            "epochs": len(self.history_),
+            "stopped": self.history_.stopped,
+            "loss": self.history_.last["loss"],
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def weighted_logistic_loss(module: nn.Module, batch: Batch) -> Tensor:
+    """Return the weighted mean of the binary cross-entropy."""
+    pixels, target, weight = batch
+    logits = module(pixels).float()
+    losses = F.binary_cross_entropy_with_logits(logits, target, reduction="none")
+    return (weight * losses).mean()

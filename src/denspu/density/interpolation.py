@@ -1,0 +1,193 @@
+"""New embeddings on segments between positives (section 3.3, eq. 2 and 3).
+
+A pair (z_i, z_j) gives ``s`` points λ·z_i + (1-λ)·z_j. The three densifiers differ in
+how λ is drawn. Eq. 3 cannot be taken as printed (its mean is a vector), so two readings
+stand side by side:
+
+* :class:`Midpoint`: λ ~ N(1/2, (k/2)²) truncated to (0, 1), what the words and the
+  figure say: near the midpoint, a small k pulls towards it, never 0 or 1;
+* :class:`LiteralVariance`: the printed variance in units of the segment, e^k/4, truncated to
+  (0, 1): nearly uniform;
+* :class:`Mixup`: λ ~ Beta(α, α), eq. 1.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from denspu._parameters import Number, OneOf, Whole, check_parameters
+from denspu._typing import FloatArray
+from denspu._validation import check_embedding
+from denspu.base import Densifier, Rules
+from denspu.density.pairs import cochran_pairs, sample_pairs
+from denspu.exceptions import InvalidParameterError
+
+_CHUNK = 1 << 22  # floats worked on at once
+
+SHARED_RULES: Rules = {
+    "s": (Whole(1),),
+    "n_pairs": (OneOf("cochran", "all"), Whole(1)),
+}
+K_RULE = (Number(0, 1, "neither"),)
+
+
+class Interpolation(Densifier):
+    """Shared walk of the three densifiers: pairs, λ, points.
+
+    Parameters
+    ----------
+    s : int, default=11
+        Points on each segment.
+    n_pairs : int, "cochran" or "all", default="cochran"
+        Segments; ``"cochran"`` is the paper's rule (16,000 for 1,000 positives).
+    """
+
+    s: int
+    n_pairs: int | Literal["cochran", "all"]
+
+    @abstractmethod
+    def sample_lambda(
+        self, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw interpolation weights."""
+
+    def densify(self, Z: Any, rng: np.random.Generator) -> FloatArray:
+        """Return ``n_pairs * s`` new rows in the dtype of ``Z``."""
+        check_parameters(self)
+        Z = check_embedding(Z, minimum=2)
+        pairs = sample_pairs(len(Z), self.count_pairs(len(Z)), rng)
+        weights = self.sample_lambda((len(pairs), self.s), rng).astype(Z.dtype)
+        out = np.empty((len(pairs), self.s, Z.shape[1]), dtype=Z.dtype)
+        step = max(1, _CHUNK // (self.s * Z.shape[1]))
+        for a in range(0, len(pairs), step):
+            first, second = Z[pairs[a : a + step, 0]], Z[pairs[a : a + step, 1]]
+            lam = weights[a : a + step, :, None]
+            # lam·z_i + (1-lam)·z_j, shapes (pairs, s, 1) and (pairs, 1, d)
+            np.multiply(lam, (first - second)[:, None], out=out[a : a + step])
+            out[a : a + step] += second[:, None]
+        return out.reshape(-1, Z.shape[1])
+
+    def count_pairs(self, n: int) -> int:
+        """Return how many pairs of ``n`` positives are joined."""
+        if self.n_pairs == "cochran":
+            return cochran_pairs(n)
+        population = math.comb(n, 2)
+        if self.n_pairs == "all":
+            return population
+        if self.n_pairs > population:
+            raise InvalidParameterError(
+                f"n_pairs={self.n_pairs} asks for more than the {population} distinct "
+                f"pairs of {n} positives. Use n_pairs='all' or a smaller number."
+            )
+        return int(self.n_pairs)
+
+
+class Midpoint(Interpolation):
+    """Gaussian λ around the midpoint, truncated to (0, 1): the paper's proposal.
+
+    Parameters
+    ----------
+    k : float in (0, 1), default=0.2
+        Spread: the standard deviation of λ is k/2.
+    s, n_pairs
+        See :class:`Interpolation`.
+    """
+
+    _rules: ClassVar[Rules] = {"k": K_RULE, **SHARED_RULES}
+
+    def __init__(
+        self,
+        *,
+        k: float = 0.2,
+        s: int = 11,
+        n_pairs: int | Literal["cochran", "all"] = "cochran",
+    ) -> None:
+        self.k = k
+        self.s = s
+        self.n_pairs = n_pairs
+
+    def sample_lambda(
+        self, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw from N(1/2, (k/2)²) inside (0, 1)."""
+        return _truncated_normal(self.k / 2, shape, rng)
+
+
+class LiteralVariance(Interpolation):
+    """Gaussian λ with eq. 3's printed variance, in units of the segment.
+
+    ‖half segment‖² is 1/4 there, so the variance is e^k/4.
+
+    Parameters
+    ----------
+    k : float in (0, 1), default=0.2
+    s, n_pairs
+        See :class:`Interpolation`.
+    """
+
+    _rules: ClassVar[Rules] = {"k": K_RULE, **SHARED_RULES}
+
+    def __init__(
+        self,
+        *,
+        k: float = 0.2,
+        s: int = 11,
+        n_pairs: int | Literal["cochran", "all"] = "cochran",
+    ) -> None:
+        self.k = k
+        self.s = s
+        self.n_pairs = n_pairs
+
+    def sample_lambda(
+        self, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw from N(1/2, e^k/4) inside (0, 1)."""
+        return _truncated_normal(math.exp(self.k / 2) / 2, shape, rng)
+
+
+class Mixup(Interpolation):
+    """λ ~ Beta(α, α), eq. 1: most weight near the two ends for α < 1.
+
+    Parameters
+    ----------
+    alpha : float, default=0.2
+    s, n_pairs
+        See :class:`Interpolation`.
+    """
+
+    _rules: ClassVar[Rules] = {
+        "alpha": (Number(0, closed="neither"),),
+        **SHARED_RULES,
+    }
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.2,
+        s: int = 11,
+        n_pairs: int | Literal["cochran", "all"] = "cochran",
+    ) -> None:
+        self.alpha = alpha
+        self.s = s
+        self.n_pairs = n_pairs
+
+    def sample_lambda(
+        self, shape: tuple[int, ...], rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw from Beta(α, α)."""
+        return rng.beta(self.alpha, self.alpha, size=shape)
+
+
+def _truncated_normal(
+    sd: float, shape: tuple[int, ...], rng: np.random.Generator
+) -> FloatArray:
+    """Draw N(1/2, sd²) inside the open interval (0, 1) by inverting its CDF."""
+    tail = ndtr(-0.5 / sd)
+    uniform = rng.uniform(tail, 1 - tail, size=shape)
+    inside = np.nextafter(0, 1), np.nextafter(1, 0)
+    return np.clip(0.5 + sd * ndtri(uniform), *inside)

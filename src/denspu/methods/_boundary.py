@@ -1,0 +1,177 @@
+"""Steps 3 and 4 together: densify, fit the detector, and check it on held-out rows.
+
+Eq. 4 weighs two errors of the boundary between embeddings Z_ν (inliers) and encodings
+Z_L (the expected outliers): L = C·FN + (1-C)·FP, with FN the share of encodings called
+inlier and FP the share of embeddings called outlier. It is reported from encodings that
+neither the detector nor the densifier has seen.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GroupKFold, KFold
+
+from denspu._random import Randomness
+from denspu._typing import FloatArray, IntArray
+from denspu.base import prepare_part
+from denspu.exceptions import WeakBoundaryWarning
+
+UNDENSIFIED_CONTAMINATION = 0.005
+"""The paper's C, rounded, where nothing was densified and |Z_ν| is zero."""
+
+HELD_OUT_QUANTILE = 0.1
+"""``contamination="heldout"`` leaves this share of held-out positives outside."""
+
+FOLDS = 5
+CHECK_SAMPLE = 10_000
+CHANCE_AUC = 0.55
+
+
+@dataclass(frozen=True, eq=False)
+class Boundary:
+    """A fitted detector and what it was fitted on."""
+
+    detector: Any
+    contamination: float
+    """C of section 3.4: |Z_L| / |Z_ν|, or the share asked for."""
+    n_dense: int
+    """|Z_ν|."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """Scores of rows that a fold's boundary has not seen, over its threshold."""
+
+    positive: FloatArray
+    dense: FloatArray
+    unlabeled: FloatArray
+    threshold: float
+
+
+def draw_boundary(
+    Z: FloatArray,
+    densifier: Any,
+    detector: Any,
+    contamination: str | float,
+    randomness: Randomness,
+    name: str = "boundary",
+) -> Boundary:
+    """Fit a clone of ``detector`` on Z_ν ∪ Z_L."""
+    dense = densifier.densify(Z, randomness.numpy(f"{name}/densify"))
+    share = _contamination(contamination, len(Z), len(dense))
+    fitted = prepare_part(detector, randomness, f"{name}/detector")
+    if getattr(fitted, "contamination", None) == "auto" and contamination != "heldout":
+        fitted.set_params(contamination=share)
+    fitted.fit(np.concatenate([dense, Z]) if len(dense) else Z)
+    return Boundary(fitted, share, len(dense))
+
+
+def _contamination(asked: str | float, n_positive: int, n_dense: int) -> float:
+    if not isinstance(asked, str):
+        return float(asked)
+    if n_dense == 0:
+        return UNDENSIFIED_CONTAMINATION
+    return min(0.5, n_positive / n_dense)
+
+
+def held_out_scores(
+    Z: FloatArray,
+    Z_unlabeled: FloatArray,
+    densifier: Any,
+    detector: Any,
+    contamination: str | float,
+    groups: IntArray | None,
+    checks: int,
+    randomness: Randomness,
+) -> list[HeldOutScores]:
+    """Draw the boundary without one fifth of the positives, ``checks`` times."""
+    sample = _sample(Z_unlabeled, randomness.numpy("check/unlabeled"))
+    found = []
+    for i, (keep, held) in enumerate(positive_folds(len(Z), groups, randomness)):
+        if i == checks or len(keep) < 2:
+            break
+        name = f"check/{i}"
+        fold = draw_boundary(
+            Z[keep], densifier, clone(detector), contamination, randomness, name
+        )
+        dense = Z[held][:0]
+        if len(held) > 1:
+            dense = densifier.densify(Z[held], randomness.numpy(f"{name}/held"))
+        dense = _sample(dense, randomness.numpy(f"{name}/sample"))
+        score = fold.detector.score_samples
+        found.append(
+            HeldOutScores(
+                positive=score(Z[held]),
+                dense=score(dense) if len(dense) else np.empty(0),
+                unlabeled=score(sample),
+                threshold=fold.detector.threshold_,
+            )
+        )
+    return found
+
+
+def _sample(Z: FloatArray, rng: np.random.Generator) -> FloatArray:
+    if len(Z) <= CHECK_SAMPLE:
+        return Z
+    return Z[np.sort(rng.choice(len(Z), CHECK_SAMPLE, replace=False))]
+
+
+def positive_folds(
+    n: int, groups: IntArray | None, randomness: Randomness
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield (kept, held-out) positions among the positives; no group is split."""
+    n_units = n if groups is None else len(np.unique(groups))
+    folds = min(FOLDS, n_units)
+    if folds < 2:
+        return
+    splitter = KFold if groups is None else GroupKFold
+    split = splitter(folds, shuffle=True, random_state=randomness.seed("folds"))
+    yield from split.split(np.empty((n, 1)), groups=groups)
+
+
+def held_out_threshold(checks: list[HeldOutScores]) -> float:
+    """Return the score that leaves a tenth of the held-out positives outside."""
+    positive = np.concatenate([check.positive for check in checks])
+    return float(np.quantile(positive, HELD_OUT_QUANTILE))
+
+
+def judge(checks: list[HeldOutScores], boundary: Boundary) -> dict[str, float]:
+    """Return the held-out figures of the boundary, warning if it is at chance."""
+    positive = np.concatenate([c.positive - c.threshold for c in checks])
+    dense = np.concatenate([c.dense - c.threshold for c in checks])
+    auc = float(np.mean([_auc(c.positive, c.unlabeled) for c in checks]))
+    facts = {
+        "held_out_positives": len(positive),
+        "held_out_inlier_share": float(np.mean(positive >= 0)),
+        "auc_held_out_vs_unlabeled": auc,
+    }
+    if len(dense):
+        facts["expected_loss"] = expected_loss(
+            boundary.contamination, np.mean(positive >= 0), np.mean(dense < 0)
+        )
+    if auc < CHANCE_AUC:
+        warnings.warn(
+            f"The boundary ranks held-out positives no better than unlabelled rows "
+            f"(AUC {auc:.2f}, chance is 0.5). Its negatives are close to random: try "
+            "another encoder, or check that the features tell the classes apart.",
+            WeakBoundaryWarning,
+            stacklevel=2,
+        )
+    return facts
+
+
+def _auc(positive: FloatArray, unlabeled: FloatArray) -> float:
+    is_positive = np.r_[np.ones(len(positive)), np.zeros(len(unlabeled))]
+    return float(roc_auc_score(is_positive, np.r_[positive, unlabeled]))
+
+
+def expected_loss(contamination: float, fn: float, fp: float) -> float:
+    """Return eq. 4: C·FN + (1-C)·FP."""
+    return float(contamination * fn + (1 - contamination) * fp)

@@ -1,0 +1,1 @@
+"""Neural networks as plain modules; they know nothing of PU learning."""

@@ -1,0 +1,58 @@
+"""From an N×H×W×C array of any dtype to the tensor a network takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True)
+class PixelScale:
+    """The pixel values that mean black (0) and white (1)."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, images: Any) -> Self:
+        """Take the range of an unsigned integer type, else learn it from the data.
+
+        Floats inside [0, 1] are taken as they are.
+        """
+        if images.dtype == bool:
+            return cls(0.0, 1.0)
+        if images.dtype in (np.uint8, np.uint16):
+            return cls(0.0, float(np.iinfo(images.dtype).max))
+        low, high = float(images.min()), float(images.max())
+        if low >= 0 and high <= 1:
+            return cls(0.0, 1.0)
+        return cls(min(0.0, low), high if high > low else low + 1.0)
+
+    def apply(self, images: Any) -> Any:
+        """Return float32 values, 0 for ``low`` and 1 for ``high``, clipped."""
+        span = self.high - self.low
+        values = (images.astype(np.float32) - self.low) / span
+        return np.clip(values, 0.0, 1.0).astype(np.float32)
+
+
+def to_tensor(images: Any, scale: PixelScale, size: int, channels: int = 3) -> Tensor:
+    """Return N×C×size×size float32 in [0, 1], resized bilinearly where needed.
+
+    One grey channel is copied to all ``channels``; an alpha channel is dropped.
+    """
+    values = torch.from_numpy(np.ascontiguousarray(scale.apply(images)))
+    values = values.permute(0, 3, 1, 2)  # N×H×W×C → N×C×H×W
+    if values.shape[1] in (2, 4):
+        values = values[:, :-1]
+    if values.shape[1] == 1 and channels > 1:
+        values = values.expand(-1, channels, -1, -1)
+    if values.shape[-2:] != (size, size):
+        values = F.interpolate(
+            values.contiguous(), size=(size, size), mode="bilinear", align_corners=False
+        )
+    return values.contiguous()

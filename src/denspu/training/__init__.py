@@ -1,0 +1,21 @@
+"""One training loop for every network in the project, and fixed-batch inference."""
+
+from denspu.training.batches import BalancedBatches, Batches, TensorBatches
+from denspu.training.config import Plateau, TrainingConfig
+from denspu.training.history import History
+from denspu.training.inference import in_fixed_batches
+from denspu.training.loop import Hook, Step, TrainState, train
+
+__all__ = [
+    "BalancedBatches",
+    "Batches",
+    "History",
+    "Hook",
+    "Plateau",
+    "Step",
+    "TensorBatches",
+    "TrainState",
+    "TrainingConfig",
+    "in_fixed_batches",
+    "train",
+]

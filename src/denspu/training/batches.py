@@ -1,0 +1,100 @@
+"""Where mini-batches come from: tensors that already lie on the device.
+
+A batch source has a length (steps an epoch) and ``epoch(generator)``, which yields
+tuples of tensors. Rows keep their order in the tensors, so a pseudo-label always
+finds its sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+Batch = tuple[Tensor, ...]
+
+
+class Batches(Protocol):
+    """A source of mini-batches."""
+
+    def __len__(self) -> int:
+        """Return the number of steps in an epoch."""
+        ...
+
+    def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
+        """Yield the batches of one epoch in a fresh random order."""
+        ...
+
+
+class TensorBatches:
+    """Shuffled mini-batches over aligned tensors.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        Equal first dimension.
+    batch_size : int
+    drop_last : bool
+        Leave out an incomplete last batch.
+    """
+
+    def __init__(
+        self, *tensors: Tensor, batch_size: int, drop_last: bool = False
+    ) -> None:
+        self.tensors = tensors
+        self.batch_size = batch_size
+        self.drop_last = drop_last and len(tensors[0]) >= batch_size
+
+    def __len__(self) -> int:
+        full, rest = divmod(len(self.tensors[0]), self.batch_size)
+        return full + (rest > 0 and not self.drop_last)
+
+    def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
+        """Yield the batches of one epoch."""
+        order = shuffled(self.tensors[0], generator)
+        for rows in order.split(self.batch_size)[: len(self)]:
+            yield tuple(tensor[rows] for tensor in self.tensors)
+
+
+class BalancedBatches:
+    """Mini-batches with as many positives as negatives.
+
+    Each epoch takes the smaller class whole and a fresh subset of the larger class of
+    the same size, as in the paper's ablation studies.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        Equal first dimension.
+    positive : Tensor of bool
+        Which rows belong to the positive class.
+    batch_size : int
+        Rows in a batch; half of them (rounded down, at least one) from each class.
+    """
+
+    def __init__(self, *tensors: Tensor, positive: Tensor, batch_size: int) -> None:
+        self.tensors = tensors
+        self.classes = (positive.nonzero().flatten(), (~positive).nonzero().flatten())
+        self.smaller = min(len(rows) for rows in self.classes)
+        self.half = max(1, batch_size // 2)
+
+    def __len__(self) -> int:
+        return -(-self.smaller // self.half)
+
+    def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
+        """Yield the batches of one epoch."""
+        subsets = [
+            rows[shuffled(rows, generator)[: self.smaller]].split(self.half)
+            for rows in self.classes
+        ]
+        for parts in zip(*subsets, strict=True):
+            rows = torch.cat(parts)
+            yield tuple(tensor[rows] for tensor in self.tensors)
+
+
+def shuffled(rows: Tensor, generator: torch.Generator) -> Tensor:
+    """Return a random order of the rows, on their device."""
+    order = torch.randperm(len(rows), generator=generator, device=generator.device)
+    return order.to(rows.device)

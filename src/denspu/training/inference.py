@@ -1,0 +1,49 @@
+"""Applying a network so that a row's answer never depends on its neighbours.
+
+Every chunk has the same number of rows (the last one is padded), so the same kernels
+run whatever the caller's batch, and results are equal bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from denspu._typing import FloatArray
+
+
+def in_fixed_batches(
+    module: nn.Module,
+    X: Any,
+    to_tensor: Callable[[Any], Tensor],
+    *,
+    device: torch.device,
+    batch_size: int = 256,
+) -> FloatArray:
+    """Apply ``module`` to the rows of ``X`` in evaluation mode.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Left on the CPU afterwards, as fitted state is kept there.
+    X : array
+        Sliced by rows.
+    to_tensor : callable
+        Turns a slice of ``X`` into the network's input.
+    """
+    module.eval().to(device)
+    outputs = []
+    with torch.inference_mode():
+        for start in range(0, len(X), batch_size):
+            inputs = to_tensor(X[start : start + batch_size])
+            rows = len(inputs)
+            if rows < batch_size:
+                padding = inputs.new_zeros((batch_size - rows, *inputs.shape[1:]))
+                inputs = torch.cat([inputs, padding])
+            outputs.append(module(inputs.to(device))[:rows].float().cpu().numpy())
+    module.cpu()
+    return np.concatenate(outputs)

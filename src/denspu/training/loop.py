@@ -1,0 +1,256 @@
+"""The training loop: the only place in the project that calls ``backward``.
+
+``train`` runs epochs; each batch goes through one or more :class:`Step` s (a loss and
+the parameters it moves), and :class:`Hook` s may look in or stop it. A new method is a
+loss function and perhaps a hook, never another loop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from denspu._progress import progress
+from denspu.exceptions import DensPUError
+from denspu.training.batches import Batch, Batches
+from denspu.training.config import Plateau, TrainingConfig
+from denspu.training.history import History
+
+Loss = Callable[[nn.Module, Batch], Tensor | Mapping[str, Tensor]]
+"""Returns the value to descend on, or a mapping with ``"loss"`` and terms to log."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A loss and the parameters that descend on it (all of them by default)."""
+
+    loss: Loss
+    parameters: Callable[[nn.Module], Iterable[nn.Parameter]] | None = None
+
+
+@dataclass
+class TrainState:
+    """What hooks can see and change."""
+
+    module: nn.Module
+    config: TrainingConfig
+    history: History = field(default_factory=History)
+    epoch: int = 0
+    step: int = 0
+    stop: str | None = None
+    """Set to a reason to end training after the current epoch."""
+
+
+class Hook:
+    """Override what you need."""
+
+    def on_train_start(self, state: TrainState) -> None:
+        """Run before the first epoch."""
+
+    def on_epoch_start(self, state: TrainState) -> None:
+        """Run before each epoch."""
+
+    def on_step_end(self, state: TrainState) -> None:
+        """Run after each batch."""
+
+    def on_epoch_end(self, state: TrainState) -> None:
+        """Run after each epoch; ``state.history`` holds its row."""
+
+    def on_train_end(self, state: TrainState) -> None:
+        """Run after the last epoch."""
+
+
+class PlateauStop(Hook):
+    """Ask to stop when the monitored value no longer improves."""
+
+    def __init__(self, plateau: Plateau) -> None:
+        self.plateau = plateau
+        self.best = float("inf")
+        self.waited = 0
+
+    def on_epoch_end(self, state: TrainState) -> None:
+        """Compare the epoch with the best so far."""
+        value = state.history.last[self.plateau.monitor]
+        if value < self.best - abs(self.best) * self.plateau.min_improvement or (
+            self.best == float("inf")
+        ):
+            self.best, self.waited = value, 0
+            return
+        self.waited += 1
+        if self.waited >= self.plateau.patience:
+            state.stop = f"plateau of {self.waited} epochs"
+
+
+class EmaWeights(Hook):
+    """Keep a moving average of the weights and hand it over at the end."""
+
+    def __init__(self, decay: float) -> None:
+        self.decay = decay
+
+    def on_train_start(self, state: TrainState) -> None:
+        """Start the average at the initial weights."""
+        self.average = AveragedModel(
+            state.module,
+            multi_avg_fn=get_ema_multi_avg_fn(self.decay),
+            use_buffers=True,
+        )
+
+    def on_step_end(self, state: TrainState) -> None:
+        """Move the average towards the current weights."""
+        self.average.update_parameters(state.module)
+
+    def on_train_end(self, state: TrainState) -> None:
+        """Replace the weights by their average."""
+        state.module.load_state_dict(self.average.module.state_dict())
+
+
+def train(
+    module: nn.Module,
+    batches: Batches,
+    steps: Loss | Sequence[Step],
+    config: TrainingConfig,
+    *,
+    device: torch.device,
+    generator: torch.Generator,
+    hooks: Sequence[Hook] = (),
+    verbose: int = 0,
+    name: str = "training",
+) -> History:
+    """Train ``module`` in place and return what happened.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Moved to ``device`` for training and back to the CPU afterwards.
+    batches : Batches
+        Source of mini-batches, on ``device``.
+    steps : callable or sequence of Step
+        The loss, or several losses with their own parameters (taken in turn).
+    generator : torch.Generator
+        Shuffles the batches.
+    """
+    module.to(device).train()
+    plan = [Step(steps)] if callable(steps) else list(steps)
+    runner = _Runner(module, plan, config, device, len(batches))
+    state = TrainState(module, config)
+    hooks = [*hooks, *_built_in(config)]
+    _call(hooks, "on_train_start", state)
+    with (
+        torch.backends.cudnn.flags(
+            enabled=True, benchmark=False, deterministic=True, allow_tf32=True
+        ),
+        progress(name, config.epochs, verbose) as advance,
+    ):
+        for state.epoch in range(config.epochs):
+            _call(hooks, "on_epoch_start", state)
+            state.history.add(**_run_epoch(runner, batches, generator, hooks, state))
+            _call(hooks, "on_epoch_end", state)
+            advance(f"loss {state.history.last['loss']:.4f}")
+            if state.stop:
+                state.history.stopped = state.stop
+                break
+    _call(hooks, "on_train_end", state)
+    module.eval().cpu()
+    return state.history
+
+
+def _built_in(config: TrainingConfig) -> list[Hook]:
+    hooks: list[Hook] = []
+    if config.ema_decay is not None:
+        hooks.append(EmaWeights(config.ema_decay))
+    if config.plateau is not None:
+        hooks.append(PlateauStop(config.plateau))
+    return hooks
+
+
+def _call(hooks: Sequence[Hook], moment: str, state: TrainState) -> None:
+    for hook in hooks:
+        getattr(hook, moment)(state)
+
+
+def _run_epoch(
+    runner: _Runner,
+    batches: Batches,
+    generator: torch.Generator,
+    hooks: Sequence[Hook],
+    state: TrainState,
+) -> dict[str, float]:
+    """Run one epoch; logged terms are summed on the device and read once."""
+    start = time.perf_counter()
+    sums: dict[str, Tensor] = {}
+    state.module.train()
+    lr = 0.0
+    count = 0
+    for batch in batches.epoch(generator):
+        lr = runner.set_lr(state.step)
+        for term, value in runner.train_step(batch).items():
+            sums[term] = sums[term] + value if term in sums else value
+        state.step += 1
+        count += 1
+        _call(hooks, "on_step_end", state)
+    means = {term: float(total) / count for term, total in sums.items()}
+    if means["loss"] != means["loss"]:
+        raise DensPUError(
+            f"The training loss became NaN in epoch {state.epoch + 1}. Lower the "
+            "learning rate or check the scale of the input."
+        )
+    seconds = time.perf_counter() - start
+    return {"epoch": state.epoch + 1, **means, "lr": lr, "seconds": seconds}
+
+
+class _Runner:
+    """Optimisers and precision of one training run."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        plan: Sequence[Step],
+        config: TrainingConfig,
+        device: torch.device,
+        steps_per_epoch: int,
+    ) -> None:
+        self.module = module
+        self.config = config
+        self.bf16 = config.precision == "bf16" or (
+            config.precision == "auto" and device.type == "cuda"
+        )
+        self.device = device
+        self.lr_factor = config.lr_factor(steps_per_epoch)
+        self.plan = []
+        for step in plan:
+            chosen = list((step.parameters or nn.Module.parameters)(module))
+            self.plan.append((step.loss, chosen, config.build_optimizer(chosen)))
+
+    def set_lr(self, step: int) -> float:
+        lr = self.config.lr * self.lr_factor(step)
+        for _, _, optimizer in self.plan:
+            for group in optimizer.param_groups:
+                group["lr"] = lr
+        return lr
+
+    def autocast(self) -> AbstractContextManager[object]:
+        if not self.bf16:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
+    def train_step(self, batch: Batch) -> dict[str, Tensor]:
+        logged: dict[str, Tensor] = {}
+        for loss_of, parameters, optimizer in self.plan:
+            optimizer.zero_grad(set_to_none=True)
+            with self.autocast():
+                result = loss_of(self.module, batch)
+            terms = {"loss": result} if isinstance(result, Tensor) else dict(result)
+            terms["loss"].backward()
+            if self.config.clip_norm is not None:
+                nn.utils.clip_grad_norm_(parameters, self.config.clip_norm)
+            optimizer.step()
+            for term, value in terms.items():
+                value = value.detach().float()
+                logged[term] = logged[term] + value if term in logged else value
+        return logged
