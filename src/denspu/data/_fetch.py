@@ -39,7 +39,7 @@ def get(
         ``"fashion-mnist"`` or ``"cifar10"``. (``"digits"`` comes with scikit-learn;
         the path of its file is returned.)
     source : path, optional
-        A folder that holds the files, at most four sub-folders deep. If given, no
+        A folder that holds the files, at most eight sub-folders deep. If given, no
         other source is tried.
     data_home : path, optional
         Where to keep it; see :func:`denspu.data.data_home`.

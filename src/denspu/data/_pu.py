@@ -187,7 +187,7 @@ def _positive_rows(y: Any, positive: Any, n_rows: int) -> BoolArray:
         )
     classes, codes = _classes(y)
     if positive is None:
-        if y.dtype.kind not in "biuf" or not set(classes) <= {0, 1}:
+        if not set(classes) <= {0, 1}:
             raise LabelError(
                 f"y holds {_shown(classes)}; true classes are 0 and 1. For other "
                 "classes say which are positive, as in make_pu(..., positive="

@@ -18,7 +18,7 @@ from denspu.data._formats import require_pillow
 from denspu.data._spec import Arrays, Package, Spec
 from denspu.exceptions import DataIntegrityError
 
-MAX_DEPTH = 4
+MAX_DEPTH = 8
 CONNECT_SECONDS = 5
 READ_SECONDS = 30
 CLIENT_SECONDS = 600
@@ -59,7 +59,9 @@ def read_folder(spec: Spec, folder: Path) -> Arrays:
         raise Unavailable("; ".join(nearest[:3]))
     if any(_holds(place, spec.refused) for place in _folders(folder)):
         raise Unavailable(spec.refusal)
-    raise Unavailable(f"no {spec.name} files in {folder} or its sub-folders")
+    raise Unavailable(
+        f"no {spec.name} files in {folder} or its sub-folders ({MAX_DEPTH} deep)"
+    )
 
 
 def _folders(top: Path) -> Iterator[Path]:
@@ -118,9 +120,12 @@ def download(spec: Spec, work: Path) -> Path:
     raise Unavailable("; ".join(reasons))
 
 
-def _short(error: Exception, length: int = 100) -> str:
-    text = f"{type(error).__name__}: {error}"
-    return text if len(text) <= length else f"{text[:length]}..."
+def _short(error: Exception) -> str:
+    """Return the kind of a network error, and the text of any other."""
+    kind = type(error).__name__
+    if "Connect" in kind or "Timeout" in kind:
+        return kind
+    return f"{kind}: {str(error)[:100]}"
 
 
 # --- packages of the system ---------------------------------------------------------

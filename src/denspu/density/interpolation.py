@@ -6,8 +6,8 @@ stand side by side:
 
 * :class:`Midpoint`: λ ~ N(1/2, (k/2)²) truncated to (0, 1), what the words and the
   figure say: near the midpoint, a small k pulls towards it, never 0 or 1;
-* :class:`LiteralVariance`: the printed variance in units of the segment, e^k/4, truncated to
-  (0, 1): nearly uniform;
+* :class:`LiteralVariance`: the printed variance in units of the segment, e^k/4,
+  truncated to (0, 1): nearly uniform;
 * :class:`Mixup`: λ ~ Beta(α, α), eq. 1.
 """
 
@@ -25,7 +25,6 @@ from denspu._typing import FloatArray
 from denspu._validation import check_embedding
 from denspu.base import Densifier, Rules
 from denspu.density.pairs import cochran_pairs, sample_pairs
-from denspu.exceptions import InvalidParameterError
 
 _CHUNK = 1 << 22  # floats worked on at once
 
@@ -44,7 +43,8 @@ class Interpolation(Densifier):
     s : int, default=11
         Points on each segment.
     n_pairs : int, "cochran" or "all", default="cochran"
-        Segments; ``"cochran"`` is the paper's rule (16,000 for 1,000 positives).
+        Segments, at most all pairs; ``"cochran"`` is the paper's rule (16,000 for
+        1,000 positives).
     """
 
     s: int
@@ -77,14 +77,7 @@ class Interpolation(Densifier):
         if self.n_pairs == "cochran":
             return cochran_pairs(n)
         population = math.comb(n, 2)
-        if self.n_pairs == "all":
-            return population
-        if self.n_pairs > population:
-            raise InvalidParameterError(
-                f"n_pairs={self.n_pairs} asks for more than the {population} distinct "
-                f"pairs of {n} positives. Use n_pairs='all' or a smaller number."
-            )
-        return int(self.n_pairs)
+        return population if self.n_pairs == "all" else min(population, self.n_pairs)
 
 
 class Midpoint(Interpolation):

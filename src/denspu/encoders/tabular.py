@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+import warnings
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -17,16 +19,24 @@ from denspu._validation import is_frame, validate_X
 from denspu.base import Encoder, Rules
 from denspu.exceptions import InvalidInputError
 
+ALIKE = 0.5
+"""Columns share a scale when the median range is this part of the largest."""
+
 
 class TabularEncoder(Encoder):
     """Standardise a table so that distances mean something.
 
-    Numbers: missing values become the median, then mean 0 and variance 1. Categories:
-    one column a value, rare values share one, and a missing value is a value of its
-    own. Learned from all rows, labelled or not.
+    Numbers: missing values become the median, then each column gets mean 0 and
+    variance 1, unless the columns share one scale already. Categories: one column a
+    value, rare values share one, and a missing value is a value of its own. Learned
+    from all rows, labelled or not.
 
     Parameters
     ----------
+    scale : {"auto", "column", "common"}, default="auto"
+        ``"column"`` divides each column by its own standard deviation, ``"common"`` all
+        by one number, which keeps the quiet columns of pixels or spectra quiet.
+        ``"auto"`` takes ``"common"`` where most columns have about the same range.
     missing_indicator : bool, default=True
         Add a column that says "was missing" for each number column with gaps.
     max_categories : int, default=50
@@ -35,13 +45,19 @@ class TabularEncoder(Encoder):
 
     inputs: ClassVar[tuple[str, ...]] = ("table",)
     _rules: ClassVar[Rules] = {
+        "scale": (OneOf("auto", "column", "common"),),
         "missing_indicator": (OneOf(True, False),),
         "max_categories": (Whole(2),),
     }
 
     def __init__(
-        self, *, missing_indicator: bool = True, max_categories: int = 50
+        self,
+        *,
+        scale: Literal["auto", "column", "common"] = "auto",
+        missing_indicator: bool = True,
+        max_categories: int = 50,
     ) -> None:
+        self.scale = scale
         self.missing_indicator = missing_indicator
         self.max_categories = max_categories
 
@@ -49,6 +65,7 @@ class TabularEncoder(Encoder):
         """Learn medians, scales and categories."""
         check_parameters(self)
         X = validate_X(self, X, reset=True, kind="table")
+        self.scale_ = self._choose_scale(X)
         self.pipeline_ = self._for_frame(X) if is_frame(X) else self._for_numbers()
         self.pipeline_.fit(X)
         self.fitted_on_frame_ = is_frame(X)
@@ -67,6 +84,22 @@ class TabularEncoder(Encoder):
             X = X.to_numpy(dtype=np.float64)
         return np.asarray(self.pipeline_.transform(X))
 
+    def _choose_scale(self, X: Any) -> str:
+        if self.scale != "auto":
+            return self.scale
+        if is_frame(X):
+            X = X[_sort_columns(X)[0]].to_numpy(dtype=np.float64)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # columns without a value
+            ranges = np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
+        ranges = ranges[ranges > 0]
+        alike = len(ranges) > 0 and np.median(ranges) >= ALIKE * ranges.max()
+        return "common" if alike else "column"
+
+    def facts(self) -> dict[str, Any]:
+        """Return how the columns were scaled."""
+        return {"scale": self.scale_}
+
     def _for_numbers(self) -> Pipeline:
         return make_pipeline(
             SimpleImputer(
@@ -74,7 +107,7 @@ class TabularEncoder(Encoder):
                 add_indicator=self.missing_indicator,
                 keep_empty_features=True,
             ),
-            StandardScaler(),
+            SharedScaler() if self.scale_ == "common" else StandardScaler(),
         )
 
     def _for_frame(self, frame: Any) -> ColumnTransformer:
@@ -101,6 +134,20 @@ class TabularEncoder(Encoder):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+class SharedScaler(TransformerMixin, BaseEstimator):
+    """Centre each column and divide all by one number: their root mean variance."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the means and the number."""
+        self.mean_ = X.mean(axis=0)
+        self.spread_ = max(float(np.sqrt(X.var(axis=0).mean())), np.finfo(X.dtype).tiny)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return the scaled columns."""
+        return (X - self.mean_) / self.spread_
 
 
 def _sort_columns(frame: Any) -> tuple[list[Any], list[Any], list[str]]:

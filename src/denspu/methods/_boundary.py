@@ -142,10 +142,17 @@ def held_out_threshold(checks: list[HeldOutScores]) -> float:
     return float(np.quantile(positive, HELD_OUT_QUANTILE))
 
 
-def judge(checks: list[HeldOutScores], boundary: Boundary) -> dict[str, float]:
-    """Return the held-out figures of the boundary, warning if it is at chance."""
-    positive = np.concatenate([c.positive - c.threshold for c in checks])
-    dense = np.concatenate([c.dense - c.threshold for c in checks])
+def judge(
+    checks: list[HeldOutScores], boundary: Boundary, threshold: float | None = None
+) -> dict[str, float]:
+    """Return the held-out figures of the boundary, warning if it is at chance.
+
+    ``threshold`` replaces the thresholds that the folds' detectors chose themselves.
+    """
+    cuts = [c.threshold if threshold is None else threshold for c in checks]
+    pairs = list(zip(checks, cuts, strict=True))
+    positive = np.concatenate([c.positive - cut for c, cut in pairs])
+    dense = np.concatenate([c.dense - cut for c, cut in pairs])
     auc = float(np.mean([_auc(c.positive, c.unlabeled) for c in checks]))
     facts = {
         "held_out_positives": len(positive),
@@ -154,7 +161,9 @@ def judge(checks: list[HeldOutScores], boundary: Boundary) -> dict[str, float]:
     }
     if len(dense):
         facts["expected_loss"] = expected_loss(
-            boundary.contamination, np.mean(positive >= 0), np.mean(dense < 0)
+            boundary.contamination,
+            fn=float(np.mean(positive >= 0)),
+            fp=float(np.mean(dense < 0)),
         )
     if auc < CHANCE_AUC:
         warnings.warn(

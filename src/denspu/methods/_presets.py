@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from sklearn.svm import SVC
 
 from denspu._validation import PUInput
-from denspu.base import Densifier
 from denspu.classifiers import VGG16Classifier
 from denspu.density import Midpoint, NoDensity
 from denspu.detectors import IsolationForest, LocalOutlierFactor
@@ -28,7 +26,7 @@ NEIGHBOUR_ROWS = 50_000
 KERNEL_ROWS = 10_000
 """Training rows up to which a kernel machine is used."""
 
-SMALL_PAIRS = 1_000
+SMALL_PAIRS = 500
 """Segments drawn by default; the paper's 16,000 only slow the neighbour search."""
 
 
@@ -78,13 +76,12 @@ def sensible(data: PUInput) -> dict[str, Any]:
     A local boundary (neighbours among densified positives) follows several clusters of
     positives at once, where random splits see one cloud.
     """
-    n_positive, n_unlabeled = int(data.positive.sum()), int(data.unlabeled.sum())
-    local = n_unlabeled <= NEIGHBOUR_ROWS
+    local = data.unlabeled.sum() <= NEIGHBOUR_ROWS
     return {
         "encoder": _encoder(data),
-        "densifier": _densifier(n_positive) if local else NoDensity(),
+        "densifier": Midpoint(n_pairs=SMALL_PAIRS) if local else NoDensity(),
         "detector": LocalOutlierFactor() if local else IsolationForest(),
-        "selector": ByScore(size=0.5),
+        "selector": ByScore(size=0.7),
         "classifier": _classifier(len(data.positive)),
         "contamination": "heldout",
         "checks": FOLDS,
@@ -98,10 +95,6 @@ def _encoder(data: PUInput) -> Any:
     if height * width <= SMALL_IMAGE:
         return IdentityEncoder()
     return CAEEncoder(fit_on="all")
-
-
-def _densifier(n_positive: int) -> Densifier:
-    return Midpoint(n_pairs=min(SMALL_PAIRS, math.comb(n_positive, 2)))
 
 
 def _classifier(n_rows: int) -> Any:

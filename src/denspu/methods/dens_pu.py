@@ -144,10 +144,14 @@ class DensPU(PUClassifier):
         parts, settings = choose_parts(self, data)
         for name, kind in PART_KINDS.items():
             part = resolve_part(parts[name], kind, argument=name)
-            prepared = prepare_part(
+            parts[name] = prepare_part(
                 part, randomness, name, device=self.device_, verbose=self.verbose
             )
-            setattr(self, f"{name}_", prepared)
+        self.encoder_: Any = parts["encoder"]
+        self.densifier_: Any = parts["densifier"]
+        self.detector_: Any = parts["detector"]
+        self.selector_: Any = parts["selector"]
+        self.classifier_: Any = parts["classifier"]
         self.stages_ = Stages()
         Z = self._encode(data)
         self._bound(Z, data, settings, randomness)
@@ -195,8 +199,9 @@ class DensPU(PUClassifier):
                 settings["checks"],
                 randomness,
             )
+            threshold = None
             if contamination == "heldout" and checks:
-                self.detector_.threshold_ = held_out_threshold(checks)
+                threshold = self.detector_.threshold_ = held_out_threshold(checks)
             self.unlabeled_index_ = np.flatnonzero(data.unlabeled)
             self.unlabeled_scores_ = self.detector_.score_samples(unlabeled)
             self.unlabeled_inlier_: BoolArray = (
@@ -207,7 +212,7 @@ class DensPU(PUClassifier):
             facts["predicted_inlier"] = int(self.unlabeled_inlier_.sum())
             facts["leftovers"] = int((~self.unlabeled_inlier_).sum())
             if checks:
-                facts.update(judge(checks, boundary))
+                facts.update(judge(checks, boundary, threshold))
 
     def _select(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
         with self.stages_.stage("select") as facts:

@@ -1,0 +1,5 @@
+"""Measured figures as data: one JSON object a line, written at once."""
+
+from denspu.benchmark.record import Record, read_records, summarize, write_record
+
+__all__ = ["Record", "read_records", "summarize", "write_record"]

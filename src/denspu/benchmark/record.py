@@ -1,0 +1,109 @@
+"""One measured result, and the files it is kept in.
+
+Every figure in the README or the docs comes from such a record. A file holds one JSON
+object a line; a line is appended with one write and flushed, so that an interrupted
+run leaves whole lines only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from denspu._version import __version__
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run of one method on one data set with one seed."""
+
+    dataset: str
+    method: str
+    variant: str
+    n_labeled: int
+    seed: int
+    metrics: Mapping[str, float]
+    """From true labels, on test data, in 0-1."""
+    estimates: Mapping[str, Any]
+    """Label-free figures."""
+    seconds: Mapping[str, float]
+    """By stage, and ``total``."""
+    device: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Whatever else is worth keeping: purity of Ñ, boundary AUC, sizes."""
+    versions: Mapping[str, str] = field(default_factory=lambda: versions())
+    commit: str = field(default_factory=lambda: commit())
+    command: str = field(default_factory=lambda: command())
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that shape a result."""
+    found = {"denspu": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # pragma: no cover - core packages exist
+            found[package] = "absent"
+    return found
+
+
+def commit() -> str:
+    """Return the source's commit: ``DENSPU_COMMIT``, else what git says."""
+    if given := os.environ.get("DENSPU_COMMIT"):
+        return given
+    try:
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return answer.stdout.strip()
+
+
+def command() -> str:
+    """Return the command line with the interpreter and folders left out."""
+    return " ".join(["python", Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def write_record(record: Record, path: str | Path) -> None:
+    """Append one record to a ``.jsonl`` file."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = json.dumps(asdict(record), sort_keys=True, allow_nan=False) + "\n"
+    with path.open("a", encoding="utf-8") as file:
+        file.write(line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_records(path: str | Path) -> list[Record]:
+    """Read all records of a file; a missing file has none."""
+    path = Path(path)
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [Record(**json.loads(line)) for line in lines]
+
+
+def summarize(records: Iterable[Record], metric: str) -> tuple[float, float, int]:
+    """Return mean, standard deviation over seeds, and the number of seeds."""
+    values = np.array([record.metrics[metric] for record in records])
+    spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return float(values.mean()), spread, len(values)
