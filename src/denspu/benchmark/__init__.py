@@ -1,5 +1,13 @@
 """Measured figures as data: one JSON object a line, written at once."""
 
+from denspu.benchmark.measure import device_name, measure
 from denspu.benchmark.record import Record, read_records, summarize, write_record
 
-__all__ = ["Record", "read_records", "summarize", "write_record"]
+__all__ = [
+    "Record",
+    "device_name",
+    "measure",
+    "read_records",
+    "summarize",
+    "write_record",
+]
