@@ -78,8 +78,9 @@ def commit() -> str:
 
 
 def command() -> str:
-    """Return the command line with the interpreter and folders left out."""
-    return " ".join(["python", Path(sys.argv[0]).name, *sys.argv[1:]])
+    """Return the command line without the folders of the machine it ran on."""
+    words = [Path(w).name if Path(w).is_absolute() else w for w in sys.argv]
+    return " ".join(["python", *words])
 
 
 def write_record(record: Record, path: str | Path) -> None:

@@ -1,0 +1,55 @@
+# `make demo` shows the main job at work, `make test` proves it. Each target makes the
+# virtual environment and installs what it needs; nothing outside this folder changes.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+
+# Two busy cores: waiting threads must sleep, not spin.
+export OMP_WAIT_POLICY ?= PASSIVE
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench docs-images clean
+
+help:
+	@echo "make demo    Dens-PU on handwritten digits: tables and pictures"
+	@echo "make test    the whole test suite"
+	@echo "make check   ruff, mypy, codespell"
+	@echo "make format  rewrite the sources in house style"
+	@echo "make bench   the digits benchmark, five seeds"
+
+demo: $(VENV)/.report
+	$(BIN)/denspu demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.test $(VENV)/.check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/codespell src tests docs examples benchmarks README.md CHANGELOG.md CONTRIBUTING.md
+
+format: $(VENV)/.check
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.report
+	$(BIN)/python benchmarks/digits.py --out $(VENV)/bench-digits.jsonl
+
+docs-images: $(VENV)/.report
+	$(BIN)/denspu demo --out docs/images
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "denspu needs Python 3.11 or newer; try: make PYTHON=python3.11 demo"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp an extra: reinstalled when the requirements change.
+$(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[$*]"
+	@touch $@
