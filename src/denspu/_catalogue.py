@@ -11,7 +11,7 @@ METHODS = (
         key="dens_pu",
         kind="method",
         target="denspu.methods.dens_pu:DensPU",
-        summary="A dense positive region, a boundary, reliable negatives, a classifier",
+        summary="Boundary around the densified positives; P against the surest outside it",
         paper=DENS_PU,
         assumption="SCAR",
         scenario="any",
@@ -54,6 +54,7 @@ DENSIFIERS = (
         target="denspu.density:Midpoint",
         summary="Segments between positives, λ Gaussian around the midpoint",
         paper=DENS_PU,
+        inputs=("embedding",),
     ),
     Entry(
         key="literal",
@@ -61,6 +62,7 @@ DENSIFIERS = (
         target="denspu.density:LiteralVariance",
         summary="Segments between positives, λ with eq. 3's printed variance",
         paper=DENS_PU,
+        inputs=("embedding",),
     ),
     Entry(
         key="mixup",
@@ -68,12 +70,14 @@ DENSIFIERS = (
         target="denspu.density:Mixup",
         summary="Segments between positives, λ ~ Beta(α, α)",
         paper="Zhang et al. 2018, mixup",
+        inputs=("embedding",),
     ),
     Entry(
         key="none",
         kind="densifier",
         target="denspu.density:NoDensity",
         summary="The positives alone",
+        inputs=("embedding",),
     ),
 )
 
@@ -84,6 +88,7 @@ DETECTORS = (
         target="denspu.detectors:IsolationForest",
         summary="How many random splits isolate a row",
         paper="Liu et al. 2008, Isolation Forest",
+        inputs=("embedding",),
     ),
     Entry(
         key="local_outlier_factor",
@@ -91,6 +96,7 @@ DETECTORS = (
         target="denspu.detectors:LocalOutlierFactor",
         summary="Density relative to the nearest neighbours",
         paper="Breunig et al. 2000, LOF",
+        inputs=("embedding",),
     ),
     Entry(
         key="one_class_svm",
@@ -98,6 +104,7 @@ DETECTORS = (
         target="denspu.detectors:OneClassSVM",
         summary="A kernel boundary around the rows",
         paper="Schölkopf et al. 2001, Support of a high-dimensional distribution",
+        inputs=("embedding",),
     ),
 )
 
@@ -108,6 +115,7 @@ SELECTORS = (
         target="denspu.selection:ByScore",
         summary="Least normal leftovers first",
         paper=DENS_PU,
+        inputs=("embedding",),
     ),
     Entry(
         key="by_distance",
@@ -115,6 +123,7 @@ SELECTORS = (
         target="denspu.selection:ByDistance",
         summary="Leftovers farthest from any positive first (eq. 5)",
         paper=DENS_PU,
+        inputs=("embedding",),
     ),
     Entry(
         key="random_leftover",
@@ -122,6 +131,7 @@ SELECTORS = (
         target="denspu.selection:RandomLeftover",
         summary="Leftovers at random",
         paper=DENS_PU,
+        inputs=("embedding",),
     ),
     Entry(
         key="random_unlabeled",
@@ -129,6 +139,7 @@ SELECTORS = (
         target="denspu.selection:RandomUnlabeled",
         summary="Unlabelled rows at random",
         paper=DENS_PU,
+        inputs=("embedding",),
     ),
 )
 
@@ -148,12 +159,14 @@ CLASSIFIERS = (
         target="sklearn.linear_model:LogisticRegression",
         summary="Logistic regression on the embedding",
         defaults={"max_iter": 1000},
+        inputs=("embedding",),
     ),
     Entry(
         key="gradient_boosting",
         kind="classifier",
         target="sklearn.ensemble:HistGradientBoostingClassifier",
         summary="Boosted trees on the embedding",
+        inputs=("embedding",),
     ),
     Entry(
         key="svm",
@@ -161,6 +174,7 @@ CLASSIFIERS = (
         target="sklearn.svm:SVC",
         summary="Kernel machine on the embedding, for up to some 10,000 rows",
         paper="Cortes and Vapnik 1995, Support-vector networks",
+        inputs=("embedding",),
     ),
 )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 from denspu._registry import KINDS, Entry, registry
@@ -21,6 +22,9 @@ TITLES = {
     "classifier": "Classifiers  (x, targets) → f",
     "prior": "Class priors",
 }
+
+SHORT_COLUMNS = {"key", "name", "labels", "scenario", "here", "train / test", "image"}
+YES_NO = {True: "yes", False: "no"}
 
 
 def chosen_entries(kind: str | None) -> list[Entry]:
@@ -45,40 +49,50 @@ def as_tables(entries: Sequence[Entry]) -> list[Table]:
 
 
 def _table(kind: str, entries: Sequence[Entry]) -> Table:
-    table = Table(title=TITLES[kind], title_justify="left", title_style="bold")
-    table.add_column("key", style="cyan", no_wrap=True)
-    table.add_column("what it does")
-    table.add_column("from")
-    columns = {"takes": lambda e: ", ".join(e.inputs)}
-    if kind == "method":
-        columns["labels"] = lambda e: e.assumption or ""
-        columns["scenario"] = lambda e: e.scenario or ""
-        columns["prior"] = lambda e: "needed" if e.needs_prior else "not needed"
-    for name in columns:
-        table.add_column(name)
+    names, rows = ["key", "what it does", "from"], []
+    rooms_with_choice = any(e.inputs != ("embedding",) for e in entries)
     for e in entries:
-        facts = [show(e) for show in columns.values()]
-        table.add_row(e.key, e.summary, e.paper or "", *facts)
+        row = [e.key, e.summary, e.paper or ""]
+        if rooms_with_choice:
+            row.append(", ".join(e.inputs))
+        if kind == "method":
+            row += [e.assumption or "", e.scenario or "", YES_NO[e.needs_prior]]
+        rows.append(row)
+    names += ["takes"] if rooms_with_choice else []
+    names += ["labels", "scenario", "needs prior"] if kind == "method" else []
+    return _plain_table(TITLES[kind], names, rows)
+
+
+def _plain_table(
+    title: str, names: Sequence[str], rows: Iterable[Sequence[str]]
+) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+    )
+    for name in names:
+        table.add_column(
+            name,
+            style="cyan" if name == names[0] else None,
+            no_wrap=name in SHORT_COLUMNS,
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
 def data_table(facts: Iterable[dict[str, Any]], home: Path) -> Table:
     """Return the data sets as a table."""
-    table = Table(
-        title=f"Data sets (cache: {home})", title_justify="left", title_style="bold"
-    )
-    for name in ("name", "here", "train", "test", "image", "positive classes"):
-        table.add_column(name)
-    table.add_column("licence")
-    for row in facts:
-        positive = ", ".join(str(row["classes"][c]) for c in row["positive"])
-        table.add_row(
+    rows = [
+        [
             row["name"],
-            "yes" if row["present"] else "no",
-            f"{row['n_train']:,}",
-            f"{row['n_test']:,}",
+            YES_NO[row["present"]],
+            f"{row['n_train']:,} / {row['n_test']:,}",
             "×".join(map(str, row["shape"])),
-            positive,
+            ", ".join(str(row["classes"][c]) for c in row["positive"]),
             row["licence"],
-        )
-    return table
+        ]
+        for row in facts
+    ]
+    names = ("name", "here", "train / test", "image", "positive classes", "licence")
+    return _plain_table(f"Data sets (cache: {home})", names, rows)
