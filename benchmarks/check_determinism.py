@@ -1,6 +1,6 @@
 """Fit the paper's networks twice with one seed on this machine and compare.
 
-    python benchmarks/check_determinism.py --device cuda
+python benchmarks/check_determinism.py --device cuda
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from denspu.exceptions import InvalidParameterError, did_you_mean
+from denspu.exceptions import InvalidParameterError, did_you_mean, with_article
 
 
 class Rule(Protocol):
@@ -54,19 +54,23 @@ class Number:
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number in a closed range."""
+    """A whole number in a closed range, perhaps a multiple of some number."""
 
     low: float = -math.inf
     high: float = math.inf
+    multiple_of: int = 1
 
     def allows(self, value: Any) -> bool:
         """Tell whether the value is an integer inside the range."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
             return False
-        return self.low <= int(value) <= self.high
+        inside = self.low <= int(value) <= self.high
+        return inside and int(value) % self.multiple_of == 0
 
     def __str__(self) -> str:
-        return f"an integer in {_interval(self.low, self.high, 'both')}"
+        step = self.multiple_of
+        what = "an integer" if step == 1 else f"a multiple of {step}"
+        return f"{what} in {_interval(self.low, self.high, 'both')}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ class HasMethods:
         return value is not None
 
     def __str__(self) -> str:
-        return f"the name of a {self.kind} or a {self.kind} object"
+        return f"the name of {with_article(self.kind)} or such an object"
 
 
 def _interval(low: float, high: float, closed: str) -> str:

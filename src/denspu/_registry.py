@@ -14,7 +14,12 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from denspu.exceptions import InvalidParameterError, UnknownPartError, did_you_mean
+from denspu.exceptions import (
+    InvalidParameterError,
+    UnknownPartError,
+    did_you_mean,
+    with_article,
+)
 
 Kind = Literal[
     "method", "encoder", "densifier", "detector", "selector", "classifier", "prior"
@@ -114,7 +119,9 @@ class Registry:
         elsewhere = [e.kind for e in self if e.key == key]
         hint = did_you_mean(key, known)
         if elsewhere:
-            hint = f" {key!r} is a {elsewhere[0]}, not a {kind}."
+            hint = (
+                f" {key!r} is {with_article(elsewhere[0])}, not {with_article(kind)}."
+            )
         raise UnknownPartError(
             f"There is no {kind} called {key!r}.{hint} "
             f"Known: {', '.join(sorted(known)) or 'none yet'}."
@@ -156,8 +163,8 @@ def resolve_part(value: Any, kind: Kind, *, argument: str) -> Any:
     if isinstance(value, type) or missing:
         keys = ", ".join(sorted(registry().of_kind(kind)))
         raise InvalidParameterError(
-            f"{argument}={value!r} is not a {kind}: it must be one of {keys}, or an "
-            f"object with {' and '.join(needed)}."
+            f"{argument}={value!r} is not {with_article(kind)}: it must be one of "
+            f"{keys}, or an object with {' and '.join(needed)}."
         )
     return value
 

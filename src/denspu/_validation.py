@@ -63,9 +63,11 @@ def is_frame(X: Any) -> bool:
 
 def input_kind(X: Any) -> InputKind:
     """Tell tables from images by the number of dimensions."""
-    if is_frame(X) or not hasattr(X, "shape"):
-        return "table" if is_frame(X) or np.ndim(X) < 3 else "image"
-    return "image" if len(X.shape) > 2 else "table"
+    if is_frame(X):
+        return "table"
+    with _as_input_error():
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    return "image" if len(shape) > 2 else "table"
 
 
 def take_rows(X: Any, rows: BoolArray | IntArray) -> Any:
@@ -259,8 +261,9 @@ def validate_labels(y: Any, n_rows: int | None = None) -> BoolArray:
     found = set(np.unique(y).tolist())
     if y.dtype.kind not in "biuf" or not found <= {1, 0, -1} or {0, -1} <= found:
         shown = ", ".join(map(repr, sorted(found, key=str)[:6]))
+        many = "Only binary classification is supported. " if len(found) > 2 else ""
         raise LabelError(
-            f"y holds {{{shown}}}; PU labels are 1 (labelled positive) and 0 "
+            f"{many}y holds {{{shown}}}; PU labels are 1 (labelled positive) and 0 "
             "(unlabelled; -1 and False are read as 0). Did you pass true classes? "
             "See denspu.make_pu."
         )
@@ -326,7 +329,13 @@ def validate_groups(groups: Any, n_rows: int) -> IntArray | None:
         )
     if groups.dtype.kind == "f" and np.isnan(groups).any():
         raise InvalidInputError("groups contains NaN; every row needs a group.")
-    return np.unique(groups, return_inverse=True)[1]
+    try:
+        return np.unique(groups, return_inverse=True)[1]
+    except TypeError as error:
+        raise InvalidInputError(
+            "groups mixes values that cannot be compared, such as None and text; give "
+            "every row a group of one type."
+        ) from error
 
 
 def check_count(value: Any, available: int, *, argument: str, what: str) -> int:

@@ -252,7 +252,7 @@ def prepare_part(
 
     A part that was given its own value keeps it.
     """
-    part = clone(part) if hasattr(part, "get_params") else part
+    part = clone(part, safe=False)  # an object without get_params is copied
     known = part.get_params(deep=False) if hasattr(part, "get_params") else {}
     passed: dict[str, Any] = {}
     if "random_state" in known and known["random_state"] is None:

@@ -83,3 +83,8 @@ def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for the closest allowed word, or nothing."""
     close = difflib.get_close_matches(str(word), list(allowed), n=1, cutoff=0.5)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def with_article(noun: str) -> str:
+    """Return ``"a method"``, ``"an encoder"``."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

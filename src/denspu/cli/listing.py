@@ -49,10 +49,11 @@ def as_tables(entries: Sequence[Entry]) -> list[Table]:
 
 
 def _table(kind: str, entries: Sequence[Entry]) -> Table:
-    names, rows = ["key", "what it does", "from"], []
+    names, rows = ["key", "what it does, and where it comes from"], []
     rooms_with_choice = any(e.inputs != ("embedding",) for e in entries)
     for e in entries:
-        row = [e.key, e.summary, e.paper or ""]
+        paper = f"\n[dim]{e.paper}[/dim]" if e.paper else ""
+        row = [e.key, f"{e.summary}{paper}"]
         if rooms_with_choice:
             row.append(", ".join(e.inputs))
         if kind == "method":

@@ -10,6 +10,7 @@ from denspu._parameters import OneOf, Whole
 from denspu._random import Randomness
 from denspu._typing import FloatArray
 from denspu.base import CONTAMINATION_RULE, Detector, Rules
+from denspu.exceptions import InvalidInputError
 
 
 class LocalOutlierFactor(Detector):
@@ -44,6 +45,11 @@ class LocalOutlierFactor(Detector):
         self.n_jobs = n_jobs
 
     def _fit(self, Z: FloatArray, randomness: Randomness) -> None:
+        if len(Z) < 2:
+            raise InvalidInputError(
+                "LocalOutlierFactor compares a row with its neighbours, so it needs "
+                "at least 2 rows. Got 1 sample."
+            )
         self.model_ = sklearn.neighbors.LocalOutlierFactor(
             n_neighbors=max(1, min(self.n_neighbors, len(Z) - 1)),
             novelty=True,

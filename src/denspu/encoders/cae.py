@@ -34,7 +34,7 @@ class CAEEncoder(Encoder):
         The paper's: 50, 64, 1e-4 and 1e-3 (coupled L2), with Adam and the mean
         squared error.
     image_size : int, default=32
-        Images are resized to this; 32 gives 512 latent values.
+        Images are resized to this, a multiple of 4; 32 gives 512 latent values.
     channels : int, default=3
         A grey channel is copied to this many.
     random_state, device, verbose
@@ -48,7 +48,7 @@ class CAEEncoder(Encoder):
         "batch_size": (Whole(1),),
         "lr": (Number(0, closed="neither"),),
         "weight_decay": (Number(0),),
-        "image_size": (Whole(2**POOLINGS),),
+        "image_size": (Whole(2**POOLINGS, multiple_of=2**POOLINGS),),
         "channels": (Whole(1, 3),),
     }
 

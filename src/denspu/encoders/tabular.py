@@ -65,6 +65,7 @@ class TabularEncoder(Encoder):
         """Learn medians, scales and categories."""
         check_parameters(self)
         X = validate_X(self, X, reset=True, kind="table")
+        X = _one_kind_of_gap(X) if is_frame(X) else X
         self.scale_ = self._choose_scale(X)
         self.pipeline_ = self._for_frame(X) if is_frame(X) else self._for_numbers()
         self.pipeline_.fit(X)
@@ -82,6 +83,7 @@ class TabularEncoder(Encoder):
             )
         if not self.fitted_on_frame_ and is_frame(X):
             X = X.to_numpy(dtype=np.float64)
+        X = _one_kind_of_gap(X) if is_frame(X) else X
         return np.asarray(self.pipeline_.transform(X))
 
     def _choose_scale(self, X: Any) -> str:
@@ -92,8 +94,9 @@ class TabularEncoder(Encoder):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # columns without a value
             ranges = np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
-        ranges = ranges[ranges > 0]
-        alike = len(ranges) > 0 and np.median(ranges) >= ALIKE * ranges.max()
+        ranges = np.sort(ranges[ranges > 0])
+        # The lower median: of two columns it is the narrower one.
+        alike = len(ranges) and ranges[(len(ranges) - 1) // 2] >= ALIKE * ranges[-1]
         return "common" if alike else "column"
 
     def facts(self) -> dict[str, Any]:
@@ -148,6 +151,15 @@ class SharedScaler(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> FloatArray:
         """Return the scaled columns."""
         return (X - self.mean_) / self.spread_
+
+
+def _one_kind_of_gap(frame: Any) -> Any:
+    """Let a missing category be None, whether it came as None, NaN or pandas' NA."""
+    frame = frame.copy(deep=False)
+    for name in _sort_columns(frame)[1]:
+        column = frame[name].astype(object)
+        frame[name] = column.where(column.notna(), None)
+    return frame
 
 
 def _sort_columns(frame: Any) -> tuple[list[Any], list[Any], list[str]]:

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold
 
 from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray
-from denspu.base import prepare_part
+from denspu.base import Detector, prepare_part
 from denspu.exceptions import WeakBoundaryWarning
 
 UNDENSIFIED_CONTAMINATION = 0.005
@@ -69,7 +68,10 @@ def draw_boundary(
     fitted = prepare_part(detector, randomness, f"{name}/detector")
     if getattr(fitted, "contamination", None) == "auto" and contamination != "heldout":
         fitted.set_params(contamination=share)
-    fitted.fit(np.concatenate([dense, Z]) if len(dense) else Z)
+    rows = np.concatenate([dense, Z]) if len(dense) else Z
+    fitted.fit(rows)
+    if not isinstance(fitted, Detector):  # scikit-learn's own, or the user's
+        fitted.threshold_ = float(np.quantile(fitted.score_samples(rows), share))
     return Boundary(fitted, share, len(dense))
 
 
@@ -99,7 +101,7 @@ def held_out_scores(
             break
         name = f"check/{i}"
         fold = draw_boundary(
-            Z[keep], densifier, clone(detector), contamination, randomness, name
+            Z[keep], densifier, detector, contamination, randomness, name
         )
         dense = Z[held][:0]
         if len(held) > 1:

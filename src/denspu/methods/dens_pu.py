@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from denspu._device import resolve_device
 from denspu._parameters import HasMethods, Number, OneOf, Whole
@@ -16,7 +17,7 @@ from denspu._random import Randomness
 from denspu._registry import Kind, registry, resolve_part
 from denspu._stages import Stages
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
-from denspu._validation import PUInput, allows_nan, take_rows
+from denspu._validation import PUInput, allows_nan, take_rows, validate_X
 from denspu.base import (
     BoundaryResult,
     PUClassifier,
@@ -267,16 +268,20 @@ class DensPU(PUClassifier):
 
     def normality(self, X: Any) -> FloatArray:
         """Return how far inside the boundary rows lie; below 0 is outside."""
-        return self.detector_.decision_function(self.encoder_.transform(X))
+        check_is_fitted(self)
+        Z = self.encoder_.transform(validate_X(self, X, reset=False))
+        return self.detector_.score_samples(Z) - self.detector_.threshold_
 
     # --- parameters ------------------------------------------------------------------
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also of parts that are still named by their key."""
-        for name in params:
-            part, _, nested = name.partition("__")
+        nested = {name: value for name, value in params.items() if "__" in name}
+        super().set_params(**{k: v for k, v in params.items() if k not in nested})
+        for name in nested:
+            part = name.partition("__")[0]
             value = getattr(self, part, None)
-            if not nested or not isinstance(value, str) or part not in PART_KINDS:
+            if not isinstance(value, str) or part not in PART_KINDS:
                 continue
             if value == "auto":
                 raise InvalidParameterError(
@@ -284,7 +289,7 @@ class DensPU(PUClassifier):
                     f"{part}='{next(iter(registry().of_kind(PART_KINDS[part])))}', say."
                 )
             setattr(self, part, registry().get(value, PART_KINDS[part]).build())
-        return super().set_params(**params)
+        return super().set_params(**nested)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from denspu.exceptions import InvalidParameterError
+
 
 @dataclass(frozen=True)
 class PixelScale:
@@ -51,6 +53,11 @@ def to_tensor(images: Any, scale: PixelScale, size: int, channels: int = 3) -> T
         values = values[:, :-1]
     if values.shape[1] == 1 and channels > 1:
         values = values.expand(-1, channels, -1, -1)
+    if values.shape[1] != channels:
+        raise InvalidParameterError(
+            f"channels={channels}, but the images have {values.shape[1]} colour "
+            f"channels. Pass channels={values.shape[1]} or grey images."
+        )
     if values.shape[-2:] != (size, size):
         values = F.interpolate(
             values.contiguous(), size=(size, size), mode="bilinear", align_corners=False

@@ -64,7 +64,7 @@ class _SizedSelector(Selector):
         if self.size == "random":
             return int(rng.integers(1, available + 1))
         wanted = n_positive if self.size == "positives" else self.size
-        if isinstance(wanted, float):
+        if isinstance(wanted, float | np.floating):
             return max(1, round(wanted * available))
         if wanted > available:
             warnings.warn(

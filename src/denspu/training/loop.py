@@ -100,6 +100,7 @@ class EmaWeights(Hook):
             multi_avg_fn=get_ema_multi_avg_fn(self.decay),
             use_buffers=True,
         )
+        self.average.update_parameters(state.module)  # its first call only copies
 
     def on_step_end(self, state: TrainState) -> None:
         """Move the average towards the current weights."""

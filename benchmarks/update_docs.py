@@ -1,0 +1,54 @@
+"""Write the tables of README and docs from the records, or check that they agree.
+
+    python benchmarks/update_docs.py [--check]
+
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end table -->``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PAGES = ("README.md", "docs/paper.md")
+SOURCES = {"digits": "digits.py", "paper": "paper_preset.py"}
+MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)
+
+
+def table(name: str) -> str:
+    """Return the table that a benchmark script makes of its records."""
+    spec = importlib.util.spec_from_file_location(name, HERE / SOURCES[name])
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    make: Callable[[Path], str] = module.table
+    return make(module.RECORDS)
+
+
+def filled(text: str) -> str:
+    """Return a page with its tables made anew."""
+    return MARK.sub(lambda m: f"{m[1]}{table(m[2])}\n{m[3]}", text)
+
+
+def outdated() -> list[str]:
+    """Return the pages that disagree with the records."""
+    pages = [HERE.parent / page for page in PAGES]
+    return [
+        p.name for p in pages if filled(p.read_text("utf-8")) != p.read_text("utf-8")
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true")
+    if parser.parse_args().check:
+        raise SystemExit(f"out of date: {outdated()}" if outdated() else 0)
+    for page in (HERE.parent / page for page in PAGES):
+        page.write_text(filled(page.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The map of the embeddings: where positives, inliers and chosen negatives lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, FigureBase
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+
+from denspu._typing import FloatArray
+from denspu._validation import check_embedding, validate_labels
+from denspu.exceptions import InvalidInputError, did_you_mean
+from denspu.report.style import (
+    ROLES,
+    bare,
+    legend_below,
+    new_figure,
+    only_axes,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from denspu.methods.dens_pu import DensPU
+
+WIDTH, AROUND = 4.6, 1.1
+"""Inches: width of a map, and height of the words above and below it."""
+
+FLATTEST = 0.5
+"""Shorter side of a map over its longer side, at least."""
+
+CROWD = 1_500
+"""Points from which they are drawn smaller, the more the smaller."""
+
+RASTER_FROM = 2_000
+"""Points from which an SVG holds the cloud as pixels, to stay small."""
+
+
+def roles_of(model: DensPU, y: Any) -> NDArray[np.str_]:
+    """Return what became of each row that a Dens-PU model was fitted on.
+
+    Parameters
+    ----------
+    model : DensPU
+        A fitted model.
+    y : array of shape (n,)
+        The PU labels it was fitted on.
+
+    Returns
+    -------
+    array of str
+        ``"positive"`` (labelled), ``"negative"`` (chosen for Ñ), ``"inlier"``
+        (unlabelled, inside the boundary) or ``"unlabeled"`` (the others).
+    """
+    positive = validate_labels(y)
+    if not np.array_equal(np.flatnonzero(~positive), model.unlabeled_index_):
+        raise InvalidInputError(
+            f"y has {int((~positive).sum())} unlabelled rows and the model was fitted "
+            f"on {len(model.unlabeled_index_)}, or they are others. Pass the y that "
+            "was given to fit."
+        )
+    roles = np.where(positive, "positive", "unlabeled").astype("<U9")
+    roles[model.unlabeled_index_[model.unlabeled_inlier_]] = "inlier"
+    roles[model.negative_index_] = "negative"
+    return roles
+
+
+def latent_map(
+    Z: Any, roles: Sequence[str] | NDArray[np.str_], *, title: str = "Map of the data"
+) -> Figure:
+    """Draw embeddings on their two main directions, coloured by role.
+
+    Parameters
+    ----------
+    Z : array of shape (n, d)
+        Embeddings, such as ``model.encoder_.transform(X)``.
+    roles : sequence of str
+        One a row: ``"positive"``, ``"inlier"``, ``"negative"`` or ``"unlabeled"``;
+        see :func:`roles_of`.
+    title : str
+        Heading of the picture.
+
+    Examples
+    --------
+    >>> Z = [[0, 1], [1, 0], [5, 5]]
+    >>> figure = latent_map(Z, ["positive", "inlier", "negative"])
+    >>> [len(layer.get_offsets()) for layer in figure.axes[0].collections]
+    [1, 1, 1]
+    """
+    figure = new_figure(WIDTH, WIDTH)
+    with styled():
+        axes = draw_latent_map(figure, Z, roles, title)
+    figure.set_size_inches(WIDTH, WIDTH * _flatness(axes) + AROUND)
+    return figure
+
+
+def draw_latent_map(
+    figure: FigureBase,
+    Z: Any,
+    roles: Sequence[str] | NDArray[np.str_],
+    title: str,
+) -> Axes:
+    """Draw the map into a figure or a part of one."""
+    Z = check_embedding(Z)
+    roles = _check_roles(roles, len(Z))
+    points, shares = project(Z)
+    axes = only_axes(figure)
+    axes.set_title(title)
+    for name, role in ROLES.items():
+        chosen = points[roles == name]
+        if not len(chosen):
+            continue
+        axes.scatter(
+            chosen[:, 0],
+            chosen[:, 1],
+            s=role.size * min(1.0, (CROWD / len(Z)) ** 0.5),
+            c=role.color,
+            marker=role.marker,
+            alpha=role.alpha,
+            linewidths=0.9 if role.marker == "x" else 0,
+            label=f"{role.label} ({len(chosen):,})",
+            rasterized=len(Z) >= RASTER_FROM,
+        )
+    bare(axes)
+    _frame(axes, points)
+    axes.set_xlabel(
+        f"2 main directions (PCA): {shares.sum():.0%} of variance", loc="left"
+    )
+    _legend(axes)
+    return axes
+
+
+def project(Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the first two principal coordinates and their shares of variance."""
+    found = min(2, *Z.shape)
+    points, shares = np.zeros((len(Z), 2)), np.zeros(2)
+    if np.ptp(Z, axis=0).any():
+        pca = PCA(n_components=found, random_state=0)
+        points[:, :found] = pca.fit_transform(Z)
+        shares[:found] = pca.explained_variance_ratio_
+    return points, shares
+
+
+def _frame(axes: Axes, points: FloatArray) -> None:
+    """Show all points on one scale for both directions, in a box that is not flat."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    half = 0.52 * (high - low)
+    half = np.maximum(half, FLATTEST * half.max() or 1.0)
+    center = (low + high) / 2
+    axes.set_xlim(center[0] - half[0], center[0] + half[0])
+    axes.set_ylim(center[1] - half[1], center[1] + half[1])
+    axes.set_aspect("equal", anchor="NW")
+
+
+def _flatness(axes: Axes) -> float:
+    """Return height over width of what the axes show."""
+    return float(np.ptp(axes.get_ylim()) / np.ptp(axes.get_xlim()))
+
+
+def _legend(axes: Axes) -> None:
+    legend = legend_below(axes, 20, handles=axes.collections[::-1], handletextpad=0.3)
+    for handle in legend.legend_handles:
+        if handle is not None:
+            handle.set_alpha(1)
+            handle.set(sizes=[22])
+
+
+def _check_roles(
+    roles: Sequence[str] | NDArray[np.str_], n_rows: int
+) -> NDArray[np.str_]:
+    found = np.asarray(roles, dtype=np.str_)
+    if found.shape != (n_rows,):
+        raise InvalidInputError(
+            f"Z has {n_rows} rows and roles has shape {found.shape}; pass one role a "
+            "row."
+        )
+    for role in np.unique(found).tolist():
+        if role not in ROLES:
+            raise InvalidInputError(
+                f"There is no role {role!r}.{did_you_mean(role, ROLES)} Known: "
+                f"{', '.join(ROLES)}."
+            )
+    return found

@@ -1,0 +1,99 @@
+"""Measuring one fit: what is recorded, and that truth stays out of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from denspu import DensPU, make_pu
+from denspu.benchmark import measure
+from denspu.benchmark.measure import device_name, oracle_of_walk
+from denspu.data import Benchmark
+from denspu.metrics import oracle_metrics
+
+
+@pytest.fixture
+def benchmark(make_blobs):
+    train, test = make_blobs(0), make_blobs(1)
+    return Benchmark(
+        name="blobs",
+        X_train=train.X,
+        y_train=train.truth + 3,
+        X_test=test.X,
+        y_test=test.truth + 3,
+        class_names=("far", "near"),
+        positive=(4,),
+        licence="none",
+    )
+
+
+@pytest.fixture
+def pu(benchmark):
+    return make_pu(
+        benchmark.X_train,
+        benchmark.y_train,
+        positive=benchmark.positive,
+        n_labeled=40,
+        random_state=0,
+    )
+
+
+def test_a_record_holds_test_figures_stages_and_oracle(benchmark, pu):
+    model = DensPU(random_state=0)
+    found = measure(model, pu, benchmark, method="dens_pu", variant="v", seed=7)
+    assert (found.dataset, found.method, found.variant) == ("blobs", "dens_pu", "v")
+    assert (found.n_labeled, found.seed) == (40, 7)
+    truth = (benchmark.y_test == 4).astype(int)
+    expected = oracle_metrics(truth, model.decision_function(benchmark.X_test))
+    assert found.metrics == expected
+    assert found.metrics["roc_auc"] > 0.95
+    boundary = model.stages_["boundary"].facts
+    assert found.estimates == {
+        name: boundary[name]
+        for name in (
+            "auc_held_out_vs_unlabeled", "held_out_inlier_share", "expected_loss",
+        )
+    }  # fmt: skip
+    assert set(found.seconds) == {*model.stages_.names, "total"}
+    assert found.extra["oracle"] == oracle_of_walk(model, pu)
+    assert found.extra["stages"]["boundary"] == boundary
+    json.dumps(asdict(found), allow_nan=False)
+
+
+def test_oracle_of_walk_by_hand(pu):
+    class Walked:
+        unlabeled_index_ = pu.unlabeled_index
+        unlabeled_scores_ = np.where(pu.oracle.unlabeled_labels == 1, 1.0, 0.0)
+        negative_index_ = np.r_[
+            pu.unlabeled_index[pu.oracle.unlabeled_labels == 0][:3],
+            pu.unlabeled_index[pu.oracle.unlabeled_labels == 1][:1],
+        ]
+
+    assert oracle_of_walk(Walked(), pu) == {
+        "boundary_auc": 1.0,
+        "purity": 0.75,
+        "negative_share_of_unlabeled": 0.6,
+    }
+    assert oracle_of_walk(object(), pu) == {}
+
+
+def test_the_model_never_sees_the_oracle(benchmark, pu):
+    seen = {}
+
+    class Spy(DensPU):
+        def fit(self, X, y, **more):
+            seen.update(X=X, y=y, more=more)
+            return super().fit(X, y, **more)
+
+    measure(Spy(random_state=0), pu, benchmark, method="m", variant="v", seed=0)
+    assert seen["X"] is pu.X
+    assert seen["y"] is pu.y
+    assert seen["more"] == {}
+
+
+def test_device_name_counts_threads():
+    assert device_name("cpu").startswith("cpu, ")
+    assert device_name("cpu").endswith(" threads")

@@ -1,0 +1,105 @@
+"""Records: one JSON object a line, whole and readable again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+
+import pytest
+
+from denspu import __version__
+from denspu.benchmark import Record, read_records, summarize, write_record
+from denspu.benchmark.record import command, commit, versions
+
+FIELDS = {
+    "dataset",
+    "method",
+    "variant",
+    "n_labeled",
+    "seed",
+    "metrics",
+    "estimates",
+    "seconds",
+    "device",
+    "versions",
+    "commit",
+    "command",
+    "extra",
+}
+
+
+def record(seed=0, accuracy=0.5, **changes):
+    facts = {
+        "dataset": "digits",
+        "method": "dens_pu",
+        "variant": "default",
+        "n_labeled": 100,
+        "seed": seed,
+        "metrics": {"accuracy": accuracy},
+        "estimates": {"expected_loss": 0.1},
+        "seconds": {"total": 1.5},
+        "device": "cpu",
+        **changes,
+    }
+    return Record(**facts)
+
+
+def test_round_trip(tmp_path):
+    path = tmp_path / "deep" / "runs.jsonl"
+    first, second = record(0), record(1, extra={"purity": 0.9})
+    write_record(first, path)
+    write_record(second, path)
+    assert read_records(path) == [first, second]
+    lines = path.read_text().splitlines()
+    assert len(lines) == 2
+    assert set(json.loads(lines[0])) == FIELDS
+
+
+def test_a_missing_file_has_no_records(tmp_path):
+    assert read_records(tmp_path / "none.jsonl") == []
+
+
+def test_nan_is_not_json(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    with pytest.raises(ValueError, match="JSON"):
+        write_record(record(accuracy=float("nan")), path)
+    assert read_records(path) == []
+
+
+def test_versions_name_what_shapes_a_result():
+    found = versions()
+    assert found["denspu"] == __version__
+    assert found["python"] == sys.version.split()[0]
+    assert {"numpy", "scipy", "scikit-learn", "torch"} <= set(found)
+    assert "absent" not in found.values()
+
+
+def test_commit_from_the_environment_wins(monkeypatch):
+    monkeypatch.setenv("DENSPU_COMMIT", "abc123")
+    assert commit() == "abc123"
+    assert record().commit == "abc123"
+
+
+def test_commit_without_git_is_unknown(monkeypatch):
+    monkeypatch.delenv("DENSPU_COMMIT", raising=False)
+    monkeypatch.setenv("PATH", "")
+    assert commit() == "unknown"
+
+
+def test_command_leaves_folders_out(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["some/where/digits.py", "--seed", "1"])
+    assert command() == "python digits.py --seed 1"
+
+
+def test_summarize():
+    records = [record(seed, accuracy) for seed, accuracy in enumerate([0.5, 0.7, 0.9])]
+    mean, spread, n = summarize(records, "accuracy")
+    assert (mean, spread, n) == (pytest.approx(0.7), pytest.approx(0.2), 3)
+    assert summarize(records[:1], "accuracy") == (0.5, 0.0, 1)
+
+
+def test_records_are_frozen():
+    with pytest.raises(AttributeError):
+        record().seed = 3
+    assert asdict(record(3))["seed"] == 3

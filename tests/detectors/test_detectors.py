@@ -1,0 +1,165 @@
+"""Every detector: direction, threshold, and scikit-learn's own scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn.ensemble
+import sklearn.neighbors
+import sklearn.svm
+
+from denspu._random import Randomness
+from denspu._registry import registry
+from denspu.detectors import IsolationForest, LocalOutlierFactor, OneClassSVM
+from denspu.exceptions import InvalidInputError, InvalidParameterError
+
+KEYS = sorted(registry().of_kind("detector"))
+SMALL = {"isolation_forest": {"n_estimators": 30, "random_state": 0}}
+
+
+def build(key, **settings):
+    return registry().get(key, "detector").build(**SMALL.get(key, {}), **settings)
+
+
+@pytest.fixture(scope="module")
+def cloud():
+    return np.random.default_rng(0).normal(size=(120, 3))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_outliers_score_lower(key, cloud):
+    detector = build(key).fit(cloud)
+    near, far = np.zeros((1, 3)), np.full((1, 3), 8.0)
+    scores = detector.score_samples(np.r_[near, far, -far])
+    assert scores[0] > scores[1]
+    assert scores[0] > scores[2]
+    assert detector.predict(np.r_[near, far, -far]).tolist() == [1, -1, -1]
+    assert detector.decision_function(far)[0] < 0 < detector.decision_function(near)[0]
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_contamination_is_the_share_of_training_rows_outside(key, share, cloud):
+    detector = build(key, contamination=share).fit(cloud)
+    scores = detector.score_samples(cloud)
+    assert detector.threshold_ == np.quantile(scores, share)
+    assert np.mean(detector.predict(cloud) == -1) == pytest.approx(share, abs=0.01)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_scores_do_not_depend_on_the_batch(key, cloud):
+    detector = build(key).fit(cloud)
+    whole = detector.score_samples(cloud)
+    one_by_one = np.concatenate([detector.score_samples(row[None]) for row in cloud])
+    assert np.allclose(one_by_one, whole, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_nan_and_infinity_are_refused(key, bad, cloud):
+    broken = cloud.copy()
+    broken[3, 1] = bad
+    with pytest.raises(InvalidInputError, match=r"NaN|infinity"):
+        build(key).fit(broken)
+    with pytest.raises(InvalidInputError, match=r"NaN|infinity"):
+        build(key).fit(cloud).score_samples(broken)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    "rows",
+    [np.ones((30, 2)), np.repeat([[0.0, 1.0], [2.0, 0.0]], 15, axis=0), np.eye(2)],
+    ids=["constant", "duplicates", "two rows"],
+)
+def test_degenerate_rows_give_finite_scores(key, rows):
+    detector = build(key).fit(rows)
+    assert np.isfinite(detector.score_samples(rows)).all()
+    assert set(detector.predict(rows)) <= {1, -1}
+
+
+@pytest.mark.parametrize("key", sorted(set(KEYS) - {"local_outlier_factor"}))
+def test_one_row(key):
+    assert np.isfinite(build(key).fit([[1.0, 2.0]]).score_samples([[0.0, 0.0]])).all()
+
+
+def test_one_row_has_no_neighbours():
+    with pytest.raises(InvalidInputError, match="at least 2 rows"):
+        LocalOutlierFactor().fit([[1.0, 2.0]])
+
+
+# --- scikit-learn is the reference ----------------------------------------------------
+
+
+def test_isolation_forest_equals_scikit_learn(cloud):
+    ours = IsolationForest(n_estimators=20, max_samples=64, random_state=3).fit(cloud)
+    theirs = sklearn.ensemble.IsolationForest(
+        n_estimators=20, max_samples=64, random_state=Randomness(3).seed("forest")
+    ).fit(cloud)
+    assert np.array_equal(ours.score_samples(cloud), theirs.score_samples(cloud))
+    assert ours.threshold_ == theirs.offset_ == -0.5
+    assert np.array_equal(ours.predict(cloud), theirs.predict(cloud))
+
+
+def test_local_outlier_factor_equals_scikit_learn(cloud):
+    ours = LocalOutlierFactor(n_neighbors=7).fit(cloud)
+    theirs = sklearn.neighbors.LocalOutlierFactor(n_neighbors=7, novelty=True)
+    theirs.fit(cloud)
+    assert np.array_equal(ours.score_samples(cloud), theirs.score_samples(cloud))
+    assert ours.threshold_ == theirs.offset_ == -1.5
+
+
+def test_one_class_svm_equals_scikit_learn(cloud):
+    ours = OneClassSVM(nu=0.1, gamma=0.3).fit(cloud)
+    theirs = sklearn.svm.OneClassSVM(nu=0.1, gamma=0.3).fit(cloud)
+    assert np.array_equal(ours.score_samples(cloud), theirs.score_samples(cloud))
+    assert ours.threshold_ == pytest.approx(theirs.offset_[0])
+    assert np.array_equal(ours.predict(cloud), theirs.predict(cloud))
+
+
+def test_contamination_equals_scikit_learn(cloud):
+    seed = Randomness(0).seed("forest")
+    ours = IsolationForest(n_estimators=20, contamination=0.1, random_state=0)
+    theirs = sklearn.ensemble.IsolationForest(
+        n_estimators=20, max_samples=120, contamination=0.1, random_state=seed
+    )
+    assert ours.fit(cloud).threshold_ == pytest.approx(theirs.fit(cloud).offset_)
+
+
+# --- limits that follow the data ------------------------------------------------------
+
+
+def test_a_tree_sees_all_rows_where_there_are_fewer():
+    forest = IsolationForest(n_estimators=3, random_state=0).fit(np.eye(5))
+    assert forest.forest_.max_samples_ == 5
+
+
+def test_neighbours_are_all_others_where_there_are_fewer():
+    assert LocalOutlierFactor().fit(np.eye(5)).model_.n_neighbors_ == 4
+
+
+def test_the_seed_decides_the_forest(cloud):
+    def scores(seed):
+        forest = IsolationForest(n_estimators=5, random_state=seed)
+        return forest.fit(cloud).score_samples(cloud)
+
+    assert np.array_equal(scores(0), scores(0))
+    assert not np.array_equal(scores(0), scores(1))
+
+
+def test_the_papers_numbers_are_the_defaults():
+    forest = IsolationForest()
+    assert (forest.n_estimators, forest.max_samples) == (1000, 256)
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [
+        IsolationForest(n_estimators=0), IsolationForest(max_samples=0.5),
+        IsolationForest(contamination=0.7), LocalOutlierFactor(n_neighbors=0),
+        OneClassSVM(nu=0), OneClassSVM(gamma="scal"), OneClassSVM(contamination=0),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_parameters(detector, cloud):
+    with pytest.raises(InvalidParameterError, match="must be"):
+        detector.fit(cloud)

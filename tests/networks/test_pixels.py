@@ -1,0 +1,112 @@
+"""From arrays of any dtype to tensors in [0, 1]."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from denspu.exceptions import InvalidParameterError
+from denspu.networks.pixels import PixelScale, to_tensor
+
+UNIT = PixelScale(0.0, 1.0)
+
+
+def scaled(images):
+    return PixelScale.of(images).apply(images)
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "expected"),
+    [
+        ([0, 51, 255], np.uint8, [0, 0.2, 1]),
+        ([0, 13107, 65535], np.uint16, [0, 0.2, 1]),
+        ([False, True], bool, [0, 1]),
+        ([0.0, 0.2, 0.7], np.float32, [0, 0.2, 0.7]),
+        ([0.0, 51.0, 255.0], np.float64, [0, 0.2, 1]),
+        ([-1.0, 0.0, 1.0], np.float64, [0, 0.5, 1]),
+        ([-2, 0, 2], np.int16, [0, 0.5, 1]),
+        ([2.0, 4.0], np.float64, [0.5, 1]),
+    ],
+)
+def test_scaling(values, dtype, expected):
+    result = scaled(np.array(values, dtype=dtype))
+    assert result.dtype == np.float32
+    assert np.allclose(result, expected, atol=1e-6)
+
+
+def test_sixteen_bits_are_kept():
+    images = np.arange(1000, 1004, dtype=np.uint16)
+    assert len(np.unique(scaled(images))) == 4
+
+
+@pytest.mark.parametrize("value", [0, 7, 255])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float64])
+def test_constant_images_stay_finite(value, dtype):
+    result = scaled(np.full((2, 3, 3, 1), value, dtype=dtype))
+    assert np.isfinite(result).all()
+    assert result.min() >= 0
+    assert result.max() <= 1
+
+
+def test_constant_negative_image():
+    assert (
+        scaled(np.full((1, 2, 2, 1), -3.0)).tolist() == np.zeros((1, 2, 2, 1)).tolist()
+    )
+
+
+def test_values_beyond_the_learned_range_are_clipped():
+    scale = PixelScale.of(np.array([0.0, 10.0]))
+    assert scale.apply(np.array([-5.0, 5.0, 20.0])).tolist() == [0, 0.5, 1]
+
+
+def test_channels_come_first():
+    image = np.zeros((1, 2, 2, 3))
+    image[0, 0, 1, 2] = 1
+    tensor = to_tensor(image, UNIT, 2)
+    assert tensor.shape == (1, 3, 2, 2)
+    assert tensor.dtype == torch.float32
+    assert tensor.nonzero().tolist() == [[0, 2, 0, 1]]
+
+
+def test_grey_is_copied():
+    image = np.random.default_rng(0).random((2, 4, 4, 1))
+    tensor = to_tensor(image, UNIT, 4)
+    assert tensor.shape == (2, 3, 4, 4)
+    for channel in range(3):
+        assert np.allclose(tensor[:, channel], image[..., 0])
+    assert to_tensor(image, UNIT, 4, channels=1).shape == (2, 1, 4, 4)
+
+
+def test_alpha_is_dropped():
+    rng = np.random.default_rng(0)
+    colour = rng.random((2, 4, 4, 4))
+    assert torch.equal(to_tensor(colour, UNIT, 4), to_tensor(colour[..., :3], UNIT, 4))
+    grey = rng.random((2, 4, 4, 2))
+    assert torch.equal(to_tensor(grey, UNIT, 4), to_tensor(grey[..., :1], UNIT, 4))
+
+
+def test_colour_does_not_fit_one_channel():
+    with pytest.raises(InvalidParameterError, match="have 3 colour channels"):
+        to_tensor(np.zeros((1, 4, 4, 3)), UNIT, 4, channels=1)
+
+
+@pytest.mark.parametrize("size", [4, 9, 32])
+def test_resize(size):
+    constant = np.full((2, 6, 7, 3), 0.25)
+    tensor = to_tensor(constant, UNIT, size)
+    assert tensor.shape == (2, 3, size, size)
+    assert torch.allclose(tensor, torch.tensor(0.25))
+    assert tensor.is_contiguous()
+
+
+def test_resize_is_bilinear():
+    """Doubling [0, 1]: the new centres lie at -1/4, 1/4, 3/4, 5/4, clamped."""
+    image = np.array([[0.0, 1.0], [0.0, 1.0]]).reshape(1, 2, 2, 1)
+    row = to_tensor(image, UNIT, 4)[0, 0, 0]
+    assert torch.allclose(row, torch.tensor([0, 0.25, 0.75, 1.0]))
+
+
+def test_right_size_is_left_alone():
+    image = np.random.default_rng(0).random((1, 5, 5, 3))
+    assert np.allclose(to_tensor(image, UNIT, 5)[0].permute(1, 2, 0), image[0])

@@ -1,0 +1,231 @@
+"""The contracts, on the smallest parts that keep them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.exceptions import NotFittedError
+
+from denspu._parameters import Number
+from denspu._random import Randomness
+from denspu.base import (
+    CONTAMINATION_RULE,
+    DEGENERACY_SAMPLE,
+    Detector,
+    PUClassifier,
+    prepare_part,
+    refuse_kind,
+)
+from denspu.encoders import CAEEncoder, IdentityEncoder
+from denspu.exceptions import (
+    DegenerateFitWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    did_you_mean,
+    with_article,
+)
+
+
+class First(PUClassifier):
+    """Log-odds are the first column, shifted."""
+
+    _rules = {"shift": (Number(-100, 100),)}  # noqa: RUF012
+
+    def __init__(self, *, shift=0.0, random_state=None):
+        self.shift = shift
+        self.random_state = random_state
+
+    def _fit(self, data, randomness):
+        self.seen_ = data
+        self.seed_ = randomness.seed("x")
+
+    def _decide(self, X):
+        return X[:, 0] + self.shift
+
+
+class Column(Detector):
+    """Normality is the first column."""
+
+    _rules = {"contamination": CONTAMINATION_RULE}  # noqa: RUF012
+
+    def __init__(self, *, contamination="auto"):
+        self.contamination = contamination
+
+    def _fit(self, Z, randomness):
+        self.rows_ = len(Z)
+
+    def _score(self, Z):
+        return Z[:, 0]
+
+    def _natural_threshold(self):
+        return 2.5
+
+
+X = np.array([[-3.0, 0.0], [-1.0, 0.0], [0.0, 0.0], [2.0, 0.0], [30.0, 0.0]])
+Y = np.array([0, 0, 0, 1, 1])
+
+
+# --- PU classifiers -------------------------------------------------------------------
+
+
+def test_answers_follow_the_log_odds():
+    model = First(shift=0.5).fit(X, Y)
+    odds = X[:, 0] + 0.5
+    assert np.array_equal(model.decision_function(X), odds)
+    assert model.predict(X).tolist() == [0, 0, 1, 1, 1]
+    assert model.predict(X).dtype == np.int64
+    assert np.allclose(model.predict_proba(X)[:, 1], expit(odds))
+    assert np.array_equal(model.predict_proba(X).sum(axis=1), np.ones(5))
+    assert model.classes_.tolist() == [0, 1]
+
+
+def test_zero_log_odds_is_negative():
+    assert First(shift=0.5).fit(X, Y).predict([[-0.5, 0.0]]).tolist() == [0]
+
+
+def test_fit_checks_parameters_before_data():
+    with pytest.raises(InvalidParameterError, match="'shift' parameter of First"):
+        First(shift=1000).fit("nonsense", None)
+
+
+def test_fit_hands_checked_data_and_one_seed_on():
+    model = First(random_state=5, shift=0.5)
+    model.fit(X.tolist(), Y, known_negative=np.arange(5) == 0, groups=list("abcde"))
+    assert model.seen_.positive.tolist() == [False, False, False, True, True]
+    assert model.seen_.known_negative.tolist() == [True] + [False] * 4
+    assert model.seen_.groups.tolist() == [0, 1, 2, 3, 4]
+    assert model.seed_ == Randomness(5).seed("x")
+
+
+@pytest.mark.parametrize("answer", ["decision_function", "predict", "predict_proba"])
+def test_before_fit(answer):
+    with pytest.raises(NotFittedError):
+        getattr(First(), answer)(X)
+
+
+def test_known_negative_and_groups_are_by_name_only():
+    with pytest.raises(TypeError):
+        First().fit(X, Y, np.zeros(5, bool))
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(50.0, "positive"), (-50, "negative")])
+def test_one_answer_for_all_of_u_warns(shift, verdict):
+    with pytest.warns(DegenerateFitWarning, match=f"every unlabelled row {verdict}"):
+        First(shift=shift).fit(X, Y)
+
+
+def test_two_answers_do_not_warn():
+    First(shift=2.0).fit(X, Y)
+
+
+def test_the_positives_do_not_hide_a_degenerate_fit():
+    with pytest.warns(DegenerateFitWarning, match="negative"):
+        First().fit(X, Y)
+
+
+def test_degeneracy_is_judged_on_a_sample_spread_over_u():
+    n = 3 * DEGENERACY_SAMPLE
+    table = np.ones((n + 2, 1))
+    table[: n // 2] = -1.0
+    y = np.r_[np.zeros(n), 1, 1]
+    looked_at = []
+
+    class Counting(First):
+        def _decide(self, X):
+            looked_at.append(len(X))
+            return super()._decide(X)
+
+    Counting().fit(table, y)
+    assert looked_at == [DEGENERACY_SAMPLE]
+
+
+# --- detectors ------------------------------------------------------------------------
+
+
+def test_natural_threshold_with_auto():
+    detector = Column().fit(X)
+    assert detector.threshold_ == detector.offset_ == 2.5
+    assert detector.predict([[2.4, 0], [2.5, 0], [9, 0]]).tolist() == [-1, 1, 1]
+    assert detector.decision_function([[3.0, 0]]).tolist() == [0.5]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
+def test_contamination_leaves_that_share_outside(share):
+    Z = np.random.default_rng(0).normal(size=(200, 2))
+    detector = Column(contamination=share).fit(Z)
+    assert np.mean(detector.predict(Z) == -1) == pytest.approx(share)
+    assert detector.threshold_ == np.quantile(Z[:, 0], share)
+
+
+def test_threshold_can_be_moved_after_fit():
+    detector = Column().fit(X)
+    detector.threshold_ = -2.0
+    assert detector.predict(X).tolist() == [-1, 1, 1, 1, 1]
+    assert detector.offset_ == -2.0
+
+
+@pytest.mark.parametrize("bad", [0, 0.6, "some", None])
+def test_contamination_out_of_range(bad):
+    with pytest.raises(
+        InvalidParameterError, match=r"'auto' or a number in \(0, 0.5\]"
+    ):
+        Column(contamination=bad).fit(X)
+
+
+def test_detector_before_fit_and_with_other_columns():
+    with pytest.raises(NotFittedError):
+        Column().score_samples(X)
+    with pytest.raises(InvalidInputError, match="expecting 2 features"):
+        Column().fit(X).score_samples(np.ones((3, 3)))
+
+
+# --- parts ----------------------------------------------------------------------------
+
+
+def test_prepare_part_hands_down_what_the_part_left_open():
+    given = CAEEncoder()
+    part = prepare_part(given, Randomness(0), "encoder", device="cpu", verbose=2)
+    assert part is not given
+    assert part.random_state == Randomness(0).seed("encoder")
+    assert (part.device, part.verbose) == ("cpu", 2)
+    assert (given.random_state, given.device, given.verbose) == (None, "auto", 0)
+
+
+def test_prepare_part_keeps_what_the_part_was_given():
+    given = CAEEncoder(random_state=7, device="cuda", verbose=1)
+    part = prepare_part(given, Randomness(0), "encoder", device="cpu", verbose=2)
+    assert (part.random_state, part.device, part.verbose) == (7, "cuda", 1)
+
+
+def test_prepare_part_copies_objects_without_parameters():
+    class Plain:
+        state = 0
+
+    given = Plain()
+    assert isinstance(prepare_part(given, Randomness(0), "x"), Plain)
+    assert prepare_part(given, Randomness(0), "x") is not given
+
+
+def test_refuse_kind():
+    with pytest.raises(
+        InvalidParameterError,
+        match=r"encoder=CAEEncoder takes image input, and X is a table",
+    ):
+        refuse_kind(CAEEncoder(), "table", "encoder")
+    refuse_kind(CAEEncoder(), "image", "encoder")
+    refuse_kind(IdentityEncoder(), "table", "encoder")
+    refuse_kind(object(), "table", "encoder")
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+def test_did_you_mean():
+    assert did_you_mean("midpont", ["midpoint", "mixup"]) == " Did you mean 'midpoint'?"
+    assert did_you_mean("zzz", ["midpoint", "mixup"]) == ""
+
+
+def test_with_article():
+    assert with_article("encoder") == "an encoder"
+    assert with_article("method") == "a method"

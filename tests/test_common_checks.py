@@ -1,0 +1,93 @@
+"""Every registered estimator meets scikit-learn's examiner.
+
+Estimators are built from the registry with small parameters. What is not examined,
+and which checks an estimator fails on purpose, stands in two tables with the reason.
+"""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import (
+    estimator_checks_generator,
+    parametrize_with_checks,
+)
+
+from denspu._registry import registry
+
+IMAGES = "takes images; scikit-learn's checks hand over 2-D tables"
+NOT_OURS = "scikit-learn's own class, checked there"
+NO_FIT = "has no fit method"
+EXEMPT = {
+    "cae": IMAGES,
+    "vgg16": IMAGES,
+    "logistic": NOT_OURS,
+    "gradient_boosting": NOT_OURS,
+    "svm": NOT_OURS,
+    "midpoint": NO_FIT,
+    "literal": NO_FIT,
+    "mixup": NO_FIT,
+    "none": NO_FIT,
+    "by_score": NO_FIT,
+    "by_distance": NO_FIT,
+    "random_leftover": NO_FIT,
+    "random_unlabeled": NO_FIT,
+}
+
+LABELS = "uses labels 1 and 2; PU labels are 1 and 0 or -1, others are refused"
+WORDS = "uses the labels 'one' and 'two'; PU labels are 1 and 0 or -1"
+EXPECTED_FAILURES = {
+    "dens_pu": {
+        "check_estimators_dtypes": LABELS,
+        "check_classifier_data_not_an_array": LABELS,
+        "check_fit2d_1feature": LABELS,
+        "check_classifiers_classes": WORDS,
+    },
+}
+
+SMALL = {"isolation_forest": {"n_estimators": 10}}
+
+EXAMINED = {entry.load(): entry.key for entry in registry() if entry.key not in EXEMPT}
+ESTIMATORS = [
+    entry.build(**SMALL.get(entry.key, {}))
+    for entry in registry()
+    if entry.key not in EXEMPT
+]
+
+
+def expected_failures(estimator):
+    return EXPECTED_FAILURES.get(EXAMINED[type(estimator)], {})
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: EXAMINED[type(e)])
+def test_expected_failures_still_fail_for_their_reason(estimator):
+    """A check that has come to pass must leave the table."""
+    wanted = expected_failures(estimator)
+    found = set()
+    for subject, check in estimator_checks_generator(estimator):
+        if check.func.__name__ in wanted:
+            found.add(check.func.__name__)
+            with pytest.raises((ValueError, AssertionError), match="PU labels are 1"):
+                check(subject)
+    assert found == set(wanted)
+
+
+def test_the_exempt_are_exactly_those_not_examined():
+    all_keys = {entry.key for entry in registry()}
+    assert set(EXEMPT) == all_keys - set(EXAMINED.values())
+    for entry in registry():
+        cls = entry.load()
+        if not hasattr(cls, "fit"):
+            assert EXEMPT[entry.key] == NO_FIT
+        elif entry.target.startswith("sklearn."):
+            assert EXEMPT[entry.key] == NOT_OURS
+        elif entry.inputs == ("image",):
+            assert EXEMPT[entry.key] == IMAGES
+        else:
+            assert entry.key not in EXEMPT, f"{entry.key} can be examined"

@@ -1,0 +1,51 @@
+"""README and docs say what is so: tables, links, commands and defaults."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_tables_agree_with_the_records():
+    assert load(ROOT / "benchmarks" / "update_docs.py").outdated() == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8")):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_readme_example_runs():
+    text = (ROOT / "README.md").read_text("utf-8")
+    example = re.search(r"```python\n(from denspu.*?)```", text, re.DOTALL)[1]
+    names = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert names["model"].stages_.names[-1] == "classify"
+
+
+def test_make_targets_named_in_the_readme_exist():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for target in re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(), re.M):
+        assert re.search(rf"^{target}:", makefile, re.M)
+
+
+def test_every_method_has_a_page():
+    from denspu._registry import registry
+
+    for key in registry().of_kind("method"):
+        assert (ROOT / "docs" / "methods" / f"{key}.md").exists()
