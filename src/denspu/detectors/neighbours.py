@@ -1,0 +1,156 @@
+"""The one nearest-neighbour routine: exact, by chunked matrix products.
+
+Similarities of a block of queries with all reference rows are one matrix product, on
+the CPU or a GPU; the k largest are kept and the block is dropped, so memory does not
+grow with the queries. Single precision orders almost all neighbours right; where the
+k-th and the next are closer than rounding, the candidates are compared again in double
+precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from denspu._typing import FloatArray, IntArray
+from denspu.exceptions import InvalidParameterError
+
+Metric = Literal["euclidean", "cosine"]
+
+BLOCK_CELLS = {"cpu": 1 << 25, "cuda": 1 << 29}
+"""(queries x reference rows) held at once."""
+
+SPARE = 8
+"""Candidates looked at beyond the k-th where rounding might have swapped them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The neighbours of one block of queries, nearest first."""
+
+    rows: slice
+    """Which queries."""
+    distance: FloatArray
+    """(queries, k): euclidean, or 1 - cosine."""
+    index: IntArray
+    """(queries, k): row numbers in the reference."""
+
+
+class Neighbours:
+    """Reference rows ready to be searched.
+
+    Parameters
+    ----------
+    reference : array of shape (n, d)
+    metric : {"euclidean", "cosine"}
+        With ``"cosine"`` rows are divided by their length.
+    device : torch.device or str
+    """
+
+    def __init__(
+        self, reference: Any, metric: Metric = "euclidean", device: Any = "cpu"
+    ) -> None:
+        self.device = torch.device(device)
+        self.metric = metric
+        rows = self._to_tensor(reference)
+        self.centre = rows.mean(0) if metric == "euclidean" else rows.new_zeros(())
+        self.rows = self._prepare(rows)
+        self.half_square = (self.rows**2).sum(1) / 2
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _to_tensor(self, Z: Any) -> Tensor:
+        if not isinstance(Z, Tensor):
+            Z = torch.from_numpy(np.ascontiguousarray(Z))
+        return Z.to(self.device)
+
+    def _prepare(self, rows: Tensor) -> Tensor:
+        """Centre (less rounding) or put on the sphere."""
+        if self.metric == "euclidean":
+            return rows - self.centre
+        length = rows.norm(dim=1, keepdim=True)
+        return rows / length.clamp_min(torch.finfo(rows.dtype).tiny)
+
+    def blocks(self, queries: Any) -> Iterator[tuple[slice, Tensor]]:
+        """Yield blocks of prepared queries that fit the memory bound."""
+        cells = BLOCK_CELLS.get(self.device.type, BLOCK_CELLS["cpu"])
+        step = max(1, cells // max(1, len(self)))
+        for start in range(0, len(queries), step):
+            rows = slice(start, min(start + step, len(queries)))
+            block = self._to_tensor(queries[rows]).to(self.rows.dtype)
+            yield rows, self._prepare(block)
+
+    def similarity(self, block: Tensor) -> Tensor:
+        """Return q·r - |r|²/2 (euclidean) or q·r (cosine): larger is nearer."""
+        product = block @ self.rows.T
+        return product if self.metric == "cosine" else product.sub_(self.half_square)
+
+    def search(
+        self, queries: Any, k: int, *, exclude_self: bool = False
+    ) -> Iterator[Found]:
+        """Yield the ``k`` nearest reference rows of each query, block by block.
+
+        Parameters
+        ----------
+        exclude_self : bool
+            The queries are the reference rows themselves: leave each one out of its
+            own neighbours.
+        """
+        available = len(self) - exclude_self
+        if not 1 <= k <= available:
+            raise InvalidParameterError(
+                f"k={k} neighbours were asked for and there are {available} reference "
+                "rows to choose from."
+            )
+        for rows, block in self.blocks(queries):
+            similar = self.similarity(block)
+            if exclude_self:
+                own = torch.arange(rows.start, rows.stop, device=self.device)
+                similar.scatter_(1, own[:, None], -torch.inf)
+            yield self._settle(rows, block, similar, k, available)
+
+    def _settle(
+        self, rows: slice, block: Tensor, similar: Tensor, k: int, available: int
+    ) -> Found:
+        top = similar.topk(min(k + SPARE, available), dim=1)
+        value, index = top.values[:, :k], top.indices[:, :k]
+        doubtful = self._doubtful(block, top.values, k)
+        if len(doubtful):
+            value, index = value.clone(), index.clone()
+            exact = self._exact(block[doubtful], top.indices[doubtful])
+            best = exact.topk(k, dim=1)
+            index[doubtful] = top.indices[doubtful].gather(1, best.indices)
+            value[doubtful] = best.values.to(value.dtype)
+        distance = self._distance(block, value)
+        return Found(rows, distance.cpu().numpy(), index.cpu().numpy())
+
+    def _doubtful(self, block: Tensor, value: Tensor, k: int) -> Tensor:
+        """Return the queries whose k-th and next neighbour rounding may swap."""
+        if value.shape[1] == k or value.dtype == torch.float64:
+            return torch.empty(0, dtype=torch.int64, device=value.device)
+        reach = (2 * self.half_square).max().sqrt()
+        scale = block.norm(dim=1) * reach + reach**2
+        rounding = scale * torch.finfo(value.dtype).eps * block.shape[1] ** 0.5
+        return (value[:, k - 1] - value[:, k] <= rounding).nonzero().flatten()
+
+    def _exact(self, block: Tensor, index: Tensor) -> Tensor:
+        """Return similarities with chosen rows in double precision."""
+        out = torch.empty(index.shape, dtype=torch.float64, device=index.device)
+        for i, (query, chosen) in enumerate(zip(block, index, strict=True)):
+            rows = self.rows[chosen].double()
+            out[i] = rows @ query.double()
+            if self.metric == "euclidean":
+                out[i] -= (rows**2).sum(1) / 2
+        return out
+
+    def _distance(self, block: Tensor, value: Tensor) -> Tensor:
+        if self.metric == "cosine":
+            return 1 - value
+        square = (block**2).sum(1, keepdim=True) - 2 * value
+        return square.clamp_min(0).sqrt()
