@@ -16,7 +16,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from scipy.special import expit
@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from denspu._parameters import Number, OneOf, Rule, check_parameters
 from denspu._random import Randomness
+from denspu._thresholds import otsu_cut, prior_cut, quantile_cut
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import (
     PUInput,
@@ -39,12 +40,23 @@ from denspu._validation import (
     validate_fit,
     validate_X,
 )
-from denspu.exceptions import DegenerateFitWarning, InvalidParameterError
+from denspu.exceptions import (
+    DegenerateFitWarning,
+    InvalidParameterError,
+    did_you_mean,
+)
 
 Rules = Mapping[str, tuple[Rule, ...]]
 
 DEGENERACY_SAMPLE = 2_000
 """Unlabelled rows looked at when asking whether a fit is degenerate."""
+
+
+ThresholdRule = Literal["value", "contamination", "held_out", "otsu", "prior"]
+THRESHOLD_RULES: tuple[str, ...] = get_args(ThresholdRule)
+
+AUTO_CONTAMINATION = 0.05
+"""Share left outside by detectors that have no threshold of their own."""
 
 
 class Encoder(TransformerMixin, BaseEstimator, ABC):
@@ -105,15 +117,67 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     def _score(self, Z: FloatArray) -> FloatArray:
         """Score checked rows, higher = more normal."""
 
+    def _training_scores(self, Z: FloatArray) -> FloatArray:
+        """Score the training rows; override where a row must not judge itself."""
+        return self._score(Z)
+
     def _initial_threshold(self, Z: FloatArray) -> float:
         contamination: float | str = getattr(self, "contamination", "auto")
         if isinstance(contamination, str):
-            return self._natural_threshold()
-        return float(np.quantile(self._score(Z), contamination))
+            natural = self._natural_threshold()
+            if natural is not None:
+                return natural
+            contamination = AUTO_CONTAMINATION
+        self.training_scores_ = self._training_scores(Z)
+        return quantile_cut(self.training_scores_, contamination)
 
-    def _natural_threshold(self) -> float:
-        """Return the detector's own threshold, used for ``contamination="auto"``."""
-        return 0.0
+    def _natural_threshold(self) -> float | None:
+        """Return the detector's own threshold for ``contamination="auto"``, if any."""
+        return None
+
+    def set_threshold(
+        self, rule: ThresholdRule, amount: float | None = None, Z: Any = None
+    ) -> Self:
+        """Move the boundary without fitting again.
+
+        Parameters
+        ----------
+        rule : {"value", "contamination", "held_out", "otsu", "prior"}
+            ``"value"``: the score itself. ``"contamination"``: the share ``amount`` of
+            the training rows lies outside (``Z``: those rows, if fit has not scored
+            them). ``"held_out"``: the share ``amount`` of held-out positives ``Z`` lies
+            outside. ``"otsu"``: the best cut into two groups of unlabelled rows ``Z``.
+            ``"prior"``: the share ``amount`` of unlabelled rows ``Z`` lies inside.
+        amount : float, optional
+            The score or the share, as the rule says.
+        Z : array, optional
+            The rows the rule looks at.
+        """
+        check_is_fitted(self)
+        if rule not in THRESHOLD_RULES:
+            raise InvalidParameterError(
+                f"rule={rule!r} must be one of {', '.join(THRESHOLD_RULES)}."
+                f"{did_you_mean(rule, THRESHOLD_RULES)}"
+            )
+        limits = Number() if rule == "value" else Number(0, 1)
+        if rule != "otsu" and not limits.allows(amount):
+            raise InvalidParameterError(
+                f"rule {rule!r} needs amount to be {limits}. Got {amount!r} instead."
+            )
+        self.threshold_ = self._threshold_by(rule, amount or 0.0, Z)
+        return self
+
+    def _threshold_by(self, rule: str, amount: float, Z: Any) -> float:
+        if rule == "value":
+            return float(amount)
+        if rule == "contamination" and Z is None and hasattr(self, "training_scores_"):
+            return quantile_cut(self.training_scores_, amount)
+        if Z is None:
+            raise InvalidParameterError(f"rule {rule!r} looks at rows: pass them as Z.")
+        scores = self.score_samples(Z)
+        if rule == "otsu":
+            return otsu_cut(scores)
+        return (prior_cut if rule == "prior" else quantile_cut)(scores, amount)
 
     @property
     def offset_(self) -> float:

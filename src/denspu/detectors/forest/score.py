@@ -32,7 +32,12 @@ def available_engines() -> tuple[str, ...]:
 
 
 def forest_scores(
-    forest: Forest, Z: Any, *, engine: str = "auto", n_jobs: int | None = None
+    forest: Forest,
+    Z: Any,
+    *,
+    engine: str = "auto",
+    device: Any = "cpu",
+    n_jobs: int | None = None,
 ) -> FloatArray:
     """Return the normality of each row of ``Z``, higher = more normal.
 
@@ -41,13 +46,19 @@ def forest_scores(
     Z : array, memory map or tensor of shape (n, d)
         Read in chunks and never copied as a whole.
     engine : {"auto", "numba", "torch"}, default="auto"
+    device : torch.device or str, default="cpu"
+        Where the torch engine works on arrays; tensors stay where they are.
+    n_jobs : int or None
+        Threads of the numba engine; the scores do not depend on it.
     """
+    on_host = isinstance(Z, np.ndarray)
     if engine == "auto":
-        engine = available_engines()[0] if isinstance(Z, np.ndarray) else "torch"
+        fast = on_host and str(device) == "cpu"
+        engine = available_engines()[0] if fast else "torch"
     if engine == "torch":
         from denspu.detectors.forest.torch_engine import total_paths
 
-        return forest.normality(total_paths(forest, Z))
+        return forest.normality(total_paths(forest, Z, device))
     if engine not in available_engines():
         raise MissingDependencyError(
             f"engine={engine!r} is not installed: pip install 'denspu[fast]'."

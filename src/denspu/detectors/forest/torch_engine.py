@@ -19,9 +19,9 @@ CHUNK_CELLS = {"cpu": 1 << 22, "cuda": 1 << 26}
 """(rows x trees) worked on at once; about 40 bytes each."""
 
 
-def total_paths(forest: Forest, Z: Any) -> FloatArray:
+def total_paths(forest: Forest, Z: Any, device: Any = "cpu") -> FloatArray:
     """Return each row's path lengths summed over all trees."""
-    device = Z.device if isinstance(Z, Tensor) else torch.device("cpu")
+    device = Z.device if isinstance(Z, Tensor) else torch.device(device)
     walker = _Walker(forest, device)
     step = max(1, CHUNK_CELLS.get(device.type, 1 << 22) // forest.n_trees)
     parts = []
@@ -31,7 +31,7 @@ def total_paths(forest: Forest, Z: Any) -> FloatArray:
             rows = torch.from_numpy(
                 np.array(rows)
             )  # a copy: memory maps may be read-only
-        parts.append(walker(rows.to(walker.threshold.dtype)).cpu())
+        parts.append(walker(rows.to(device, walker.threshold.dtype)).cpu())
     return torch.cat(parts).numpy()
 
 
