@@ -5,18 +5,16 @@
     python benchmarks/detectors.py --device cuda
 
 Rows are positives densified by midpoints, as the paper's boundary sees them; queries
-lie between such rows and others. Each implementation gets one warm-up call on a small part,
-then fit and ``score_samples`` are timed. Peak memory is what the call adds.
+lie between such rows and others. Each implementation gets one warm-up call on a small
+part, then fit and ``score_samples`` are timed. Peak memory is what the call adds.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,37 +42,6 @@ def data(n_fit: int, n_score: int, d: int) -> tuple[Any, Any]:
     far = np.maximum(rng.normal(size=(n_score, d)).astype(np.float32), 0)
     mix = rng.random((n_score, 1)).astype(np.float32)
     return Z, mix * near + (1 - mix) * far
-
-
-@contextmanager
-def peak_memory(out: dict[str, float]) -> Iterator[None]:
-    """Write the anonymous memory added at the peak of the block, in MB."""
-    done = threading.Event()
-    base = anonymous_mb()
-    peak = base
-
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.004):
-            peak = max(peak, anonymous_mb())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield
-    finally:
-        peak = max(peak, anonymous_mb())
-        done.set()
-        watcher.join()
-        out["peak_mb"] = peak - base
-
-
-def anonymous_mb() -> float:
-    """Return this process's anonymous memory (mapped files do not count)."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) / 1024
-    return 0.0
 
 
 def implementations(device: str, trees: int) -> dict[str, Callable[[int], Any]]:
@@ -132,6 +99,8 @@ class PyOD:
 
 def timed(make: Callable[[int], Any], Z: Any, Q: Any) -> tuple[Any, dict[str, float]]:
     """Warm up, then return the scores of one fit and their seconds and memory."""
+    from denspu.benchmark import peak_memory
+
     make(0).fit(Z[:512]).score_samples(Q[:512])
     facts: dict[str, float] = {}
     with peak_memory(facts):

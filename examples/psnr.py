@@ -100,7 +100,6 @@ def _draw(positive, negative, title):
         draw_density(axes, positive, edges, BLUE, f"positive ({len(positive):,})")
         draw_density(axes, negative, edges, RED, f"negative ({len(negative):,})")
         axes.set_title(title)
-        axes.set_ylim(bottom=0)
         axes.set(xlabel="PSNR of the reconstruction, dB", yticks=[])
         axes.spines["left"].set_visible(False)
         legend_below(axes, 36, ncols=2, handlelength=1.2)

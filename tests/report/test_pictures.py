@@ -30,7 +30,7 @@ from denspu.report import (
 )
 from denspu.report.gallery import shorten
 from denspu.report.maps import project
-from denspu.report.style import ROLES, STYLE
+from denspu.report.style import ROLES
 
 COUNTS = {"positive": 3, "inlier": 5, "unlabeled": 7, "negative": 4}
 
@@ -76,12 +76,16 @@ def test_map_shows_all_points_on_one_scale():
     assert axes.get_aspect() == 1
 
 
-def test_map_leaves_its_words_inside_the_picture(cloud):
-    figure = latent_map(*cloud)
+@pytest.mark.parametrize("height", [1, 10, 100])
+def test_map_fills_the_width_with_its_words_inside(height):
+    Z = np.array([[-10.0, 0], [10, 0], [0, height], [0, -height]])
+    figure = latent_map(Z, ["positive", "inlier", "negative", "unlabeled"])
     figure.draw_without_rendering()
-    box = figure.axes[0].get_legend().get_window_extent()
-    assert box.y0 >= 0
-    assert box.x1 <= figure.bbox.x1
+    axes = figure.axes[0]
+    legend = axes.get_legend().get_window_extent()
+    assert legend.y0 >= 0
+    assert legend.x1 <= figure.bbox.x1
+    assert axes.get_window_extent().width > 0.9 * figure.bbox.width
 
 
 def test_projection_keeps_distances_and_shares():
@@ -218,7 +222,9 @@ def test_gallery_scales_floats_of_any_range_together():
     np.testing.assert_allclose(pixels, [[[0, 0.25]], [[1, 0.5]]])
 
 
-@pytest.mark.parametrize(("channels", "shape"), [(1, (5, 5)), (3, (5, 5, 3))])
+@pytest.mark.parametrize(
+    ("channels", "shape"), [(1, (5, 5)), (2, (5, 5)), (3, (5, 5, 3))]
+)
 def test_gallery_takes_grey_and_colour(channels, shape):
     images = np.zeros((2, 5, 5, channels), dtype=np.uint8)
     assert gallery(images, "t").axes[0].images[0].get_array().shape == shape
@@ -310,10 +316,10 @@ def test_other_suffixes_are_refused(tmp_path):
         save(new_figure(1, 1), tmp_path / "figure.jpg")
 
 
-def test_matplotlib_settings_are_left_as_they_were(tmp_path, cloud):
-    before = {name: matplotlib.rcParams[name] for name in STYLE}
+def test_matplotlib_settings_are_left_as_they_were(tmp_path, cloud, monkeypatch):
+    monkeypatch.setitem(matplotlib.rcParams, "font.size", 23)
     save(latent_map(*cloud), tmp_path / "map.png")
-    assert before == {name: matplotlib.rcParams[name] for name in STYLE}
+    assert matplotlib.rcParams["font.size"] == 23
 
 
 def test_pyplot_is_never_imported():

@@ -78,7 +78,6 @@ def draw_score_histogram(
     axes.set_xlabel("normality (higher = more like positives)")
     axes.spines["left"].set_visible(False)
     axes.margins(y=0.3)
-    axes.set_ylim(bottom=0)
     _sides(axes, threshold, int((unlabeled < threshold).sum()), len(unlabeled))
     legend_below(axes, 36, handlelength=1.2)
     return axes
@@ -158,7 +157,6 @@ def lambda_distributions(panels: Mapping[str, Mapping[str, Any]]) -> Figure:
         for axes, (title, series) in zip(row, panels.items(), strict=True):
             _lambda_panel(axes, title, series)
         row[0].set_ylabel("density")
-        row[0].set_ylim(bottom=0)
     return figure
 
 

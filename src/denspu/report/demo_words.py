@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich import box
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -44,7 +45,7 @@ METRICS = {
     "f1": ("F1", "precision and recall in one figure"),
     "balanced_accuracy": ("balanced accuracy", "mean of the shares found, per class"),
     "roc_auc": ("ROC AUC", "a positive ranks above a negative this often"),
-    "average_precision": ("average precision", "quality of the ranking's upper end"),
+    "average_precision": ("average precision", "mean precision down the ranking"),
 }
 
 
@@ -86,7 +87,7 @@ def _stage_table(result: DemoResult) -> Table:
 
 
 def _metric_table(result: DemoResult) -> Table:
-    table = _table(f"What came out: {result.n_test:,} other images")
+    table = _table(f"What came out, on {result.n_test:,} new images")
     table.add_column("figure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("in words")
@@ -108,14 +109,13 @@ def _print_oracle(result: DemoResult, console: Console) -> None:
         "[bold]Behind the scenes[/bold] "
         "(needs true labels, shown because this is a demonstration)"
     )
-    console.print(
-        f"  {result.negatives_purity:.1%} of the chosen negatives are odd; a blind "
-        f"choice would give {result.negatives_in_unlabeled:.1%}."
-    )
-    console.print(
-        f"  The boundary ranks an unlabelled even digit above an odd one "
-        f"{result.boundary_auc:.1%} of the time (AUC); chance is 50 %."
-    )
+    for line in (
+        f"{result.negatives_purity:.1%} of the chosen negatives are odd; a blind "
+        f"choice would give {result.negatives_in_unlabeled:.1%}.",
+        "The boundary ranks an unlabelled even digit above an odd one "
+        f"{result.boundary_auc:.1%} of the time (AUC); chance is 50%.",
+    ):
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
 def _table(title: str) -> Table:
