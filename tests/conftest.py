@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
+# Tiny arrays on a busy machine: threads would only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings

@@ -165,6 +165,57 @@ def test_threshold_can_be_moved_after_fit():
     assert detector.offset_ == -2.0
 
 
+class Unmarked(Column):
+    """Has no threshold of its own."""
+
+    def _natural_threshold(self):
+        return None
+
+
+def test_without_a_natural_threshold_a_twentieth_lies_outside():
+    Z = np.random.default_rng(0).normal(size=(200, 2))
+    assert Unmarked().fit(Z).threshold_ == np.quantile(Z[:, 0], 0.05)
+
+
+RULES = [
+    ("value", 1.25, None, 1.25),
+    ("value", 0.0, None, 0.0),
+    ("held_out", 0.25, [[0.0, 0], [1, 0], [2, 0], [3, 0], [4, 0]], 1.0),
+    ("prior", 0.4, [[0.0, 0], [1, 0], [2, 0], [3, 0], [4, 0]], 3.0),
+    ("otsu", None, [[0.0, 0], [1, 0], [9, 0], [10, 0]], 5.0),
+    ("contamination", 0.5, X, 0.0),
+]
+
+
+@pytest.mark.parametrize(("rule", "amount", "Z", "cut"), RULES)
+def test_threshold_by_rule(rule, amount, Z, cut):
+    detector = Column().fit(X)
+    assert detector.set_threshold(rule, amount, Z) is detector
+    assert detector.threshold_ == cut
+
+
+def test_contamination_rule_remembers_the_training_scores():
+    Z = np.random.default_rng(0).normal(size=(200, 2))
+    detector = Column(contamination=0.1).fit(Z).set_threshold("contamination", 0.3)
+    assert detector.threshold_ == np.quantile(Z[:, 0], 0.3)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (("ottsu",), "Did you mean 'otsu'"),
+        (("value",), "needs amount to be a number"),
+        (("prior", 1.5, X), r"a number in \[0, 1\]. Got 1.5"),
+        (("otsu",), "pass them as Z"),
+        (("held_out", 0.1), "pass them as Z"),
+        (("contamination", 0.1), "pass them as Z"),
+    ],
+)
+def test_threshold_rules_refuse_what_is_missing(call, words):
+    with pytest.raises(InvalidParameterError, match=words):
+        Column().fit(X).set_threshold(*call)
+
+
 @pytest.mark.parametrize("bad", [0, 0.6, "some", None])
 def test_contamination_out_of_range(bad):
     with pytest.raises(

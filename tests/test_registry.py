@@ -22,6 +22,7 @@ from denspu._registry import (
 )
 from denspu.base import Densifier, Detector, Encoder, PUClassifier, Selector
 from denspu.density import Midpoint
+from denspu.encoders import IdentityEncoder
 from denspu.exceptions import InvalidParameterError, UnknownPartError
 
 ENTRIES = list(registry())
@@ -124,7 +125,7 @@ def test_key_of_another_kind_says_so():
     ("value", "words"),
     [
         (Midpoint(), r"is not an encoder: .*fit and transform"),
-        (Midpoint, r"is not an encoder"),
+        (IdentityEncoder, r"is not an encoder"),
         (7, r"encoder=7 is not an encoder: it must be one of cae, identity, tabular"),
     ],
 )

@@ -87,9 +87,12 @@ def test_commit_without_git_is_unknown(monkeypatch):
     assert commit() == "unknown"
 
 
-def test_command_leaves_folders_out(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["some/where/digits.py", "--seed", "1"])
-    assert command() == "python digits.py --seed 1"
+def test_command_leaves_the_machines_folders_out(monkeypatch, tmp_path):
+    words = [str(tmp_path / "digits.py"), "--seed", "1", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", words)
+    assert command() == "python digits.py --seed 1 out"
+    monkeypatch.setattr(sys, "argv", ["benchmarks/digits.py"])
+    assert command() == "python benchmarks/digits.py"
 
 
 def test_summarize():

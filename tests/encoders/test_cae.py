@@ -8,9 +8,10 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
-from denspu.encoders import CAEEncoder
+from denspu.encoders import CAEEncoder, cae
 from denspu.encoders.cae import reconstruction_loss
 from denspu.exceptions import InvalidInputError, InvalidParameterError
+from denspu.training import History, TrainingConfig
 
 
 def small(**settings):
@@ -48,6 +49,24 @@ def test_defaults_are_the_papers():
     assert (encoder.epochs, encoder.batch_size) == (50, 64)
     assert (encoder.lr, encoder.weight_decay) == (1e-4, 1e-3)
     assert (encoder.fit_on, encoder.image_size, encoder.channels) == ("positive", 32, 3)
+
+
+def test_training_is_the_papers(monkeypatch, tiny_images):
+    """Adam, coupled decay, mean squared error, full precision, batches of 64."""
+    seen = []
+
+    def note(module, batches, loss, config, **more):
+        seen.extend([batches.batch_size, loss, config])
+        return History()
+
+    monkeypatch.setattr(cae, "train", note)
+    CAEEncoder().fit(*tiny_images)
+    batch_size, loss, config = seen
+    assert batch_size == 64
+    assert loss is reconstruction_loss
+    assert config == TrainingConfig(
+        epochs=50, optimizer="adam", lr=1e-4, weight_decay=1e-3, precision="float32"
+    )
 
 
 def test_positives_alone_shape_the_weights(tiny_images):

@@ -163,7 +163,6 @@ def test_each_check_holds_a_fifth_out():
 
 
 def test_held_out_rows_are_not_seen_in_training():
-    """The kept rows are at 0 and 1; a held-out row elsewhere would be remembered."""
     seen = []
 
     class Spy(LocalOutlierFactor):

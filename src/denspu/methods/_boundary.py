@@ -54,16 +54,22 @@ class HeldOutScores:
     threshold: float
 
 
-def draw_boundary(
+def densified(
+    Z: FloatArray, densifier: Any, randomness: Randomness, name: str = "boundary"
+) -> FloatArray:
+    """Return the new embeddings Z_ν."""
+    return densifier.densify(Z, randomness.numpy(f"{name}/densify"))
+
+
+def fit_boundary(
     Z: FloatArray,
-    densifier: Any,
+    dense: FloatArray,
     detector: Any,
     contamination: str | float,
     randomness: Randomness,
     name: str = "boundary",
 ) -> Boundary:
     """Fit a clone of ``detector`` on Z_ν ∪ Z_L."""
-    dense = densifier.densify(Z, randomness.numpy(f"{name}/densify"))
     share = _contamination(contamination, len(Z), len(dense))
     fitted = prepare_part(detector, randomness, f"{name}/detector")
     if getattr(fitted, "contamination", None) == "auto" and contamination != "heldout":
@@ -73,6 +79,19 @@ def draw_boundary(
     if not isinstance(fitted, Detector):  # scikit-learn's own, or the user's
         fitted.threshold_ = float(np.quantile(fitted.score_samples(rows), share))
     return Boundary(fitted, share, len(dense))
+
+
+def draw_boundary(
+    Z: FloatArray,
+    densifier: Any,
+    detector: Any,
+    contamination: str | float,
+    randomness: Randomness,
+    name: str = "boundary",
+) -> Boundary:
+    """Densify Z_L and fit a clone of ``detector`` on Z_ν ∪ Z_L."""
+    dense = densified(Z, densifier, randomness, name)
+    return fit_boundary(Z, dense, detector, contamination, randomness, name)
 
 
 def _contamination(asked: str | float, n_positive: int, n_dense: int) -> float:

@@ -28,7 +28,8 @@ from denspu.base import (
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._boundary import (
     FOLDS,
-    draw_boundary,
+    densified,
+    fit_boundary,
     held_out_scores,
     held_out_threshold,
     judge,
@@ -81,6 +82,8 @@ class DensPU(PUClassifier):
         The fitted parts.
     unlabeled_index_, unlabeled_scores_, unlabeled_inlier_ : arrays
         Row numbers of U, their normality, and whether they lie inside the boundary.
+    held_out_scores_ : array
+        Normality of labelled positives, each judged by a boundary drawn without it.
     negative_index_ : array
         Row numbers chosen as Ñ, surest first.
     classes_ : array
@@ -181,15 +184,16 @@ class DensPU(PUClassifier):
         positive, unlabeled = Z[data.positive], Z[data.unlabeled]
         contamination = settings["contamination"]
         with self.stages_.stage("densify") as facts:
-            boundary = draw_boundary(
-                positive, self.densifier_, self.detector_, contamination, randomness
-            )
-            self.detector_ = boundary.detector
+            dense = densified(positive, self.densifier_, randomness)
             facts["densifier"] = type(self.densifier_).__name__
             facts["encodings"] = len(positive)
-            facts["embeddings"] = boundary.n_dense
-            facts["detector"] = type(self.detector_).__name__
+            facts["embeddings"] = len(dense)
         with self.stages_.stage("boundary") as facts:
+            boundary = fit_boundary(
+                positive, dense, self.detector_, contamination, randomness
+            )
+            self.detector_ = boundary.detector
+            facts["detector"] = type(self.detector_).__name__
             checks = held_out_scores(
                 positive,
                 unlabeled,
@@ -214,6 +218,7 @@ class DensPU(PUClassifier):
             facts["leftovers"] = int((~self.unlabeled_inlier_).sum())
             if checks:
                 facts.update(judge(checks, boundary, threshold))
+                self.held_out_scores_ = np.concatenate([c.positive for c in checks])
 
     def _select(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
         with self.stages_.stage("select") as facts:

@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from denspu._random import Randomness
 from denspu._stages import Stages
 from denspu._typing import FloatArray, IntArray
 from denspu.data import load_dataset, make_pu
-from denspu.methods._boundary import FOLDS, held_out_scores
 from denspu.methods.dens_pu import DensPU
 from denspu.metrics import oracle_metrics
 from denspu.report.charts import draw_score_histogram, score_histogram
@@ -104,7 +102,7 @@ def run_demo(out: Path, random_state: int = 0) -> DemoResult:
         random_state=random_state,
     )
     model = DensPU(random_state=random_state).fit(pu.X, pu.y)
-    pictures = _draw(_facts(model, pu, digits.y_train, random_state), Path(out))
+    pictures = _draw(_facts(model, pu, digits.y_train), Path(out))
     is_positive = np.isin(digits.y_test, digits.positive)
     return DemoResult(
         n_labeled=pu.n_labeled,
@@ -123,38 +121,18 @@ def run_demo(out: Path, random_state: int = 0) -> DemoResult:
     )
 
 
-def _facts(model: DensPU, pu: PUDataset, classes: IntArray, seed: int) -> _Facts:
+def _facts(model: DensPU, pu: PUDataset, classes: IntArray) -> _Facts:
     Z = model.encoder_.transform(pu.X)
     rows = pu.unlabeled_index
     return _Facts(
         Z=Z,
         roles=roles_of(model, pu.y),
-        held_out=_held_out(model, Z, pu, seed),
+        held_out=model.held_out_scores_,
         scores=model.unlabeled_scores_,
         threshold=float(model.detector_.threshold_),
         images=pu.X[rows],
         captions=[f"{c}, {'odd' if c % 2 else 'even'}" for c in classes[rows]],
     )
-
-
-def _held_out(
-    model: DensPU, Z: FloatArray, pu: PUDataset, random_state: int
-) -> FloatArray:
-    """Score each positive by a boundary that has not seen it.
-
-    The folds are those of the fit, so the threshold leaves a tenth of them outside.
-    """
-    checks = held_out_scores(
-        Z[pu.labeled_index],
-        Z[pu.unlabeled_index[:1]],
-        model.densifier_,
-        model.detector_,
-        "heldout",
-        None,
-        FOLDS,
-        Randomness(random_state),
-    )
-    return np.concatenate([check.positive for check in checks])
 
 
 def _draw(facts: _Facts, out: Path) -> dict[str, Path]:

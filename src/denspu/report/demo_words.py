@@ -23,12 +23,12 @@ SENTENCES = {
     ),
     "densify": (
         "{embeddings:,} points between labelled positives filled the gaps "
-        "({densifier}), and {detector} learned what is normal there."
+        "({densifier})."
     ),
     "boundary": (
-        "The boundary was set so that {held_out_inlier_share:.0%} of positives it had "
-        "not seen lie inside. {predicted_inlier:,} unlabelled images lie inside, "
-        "{leftovers:,} outside."
+        "{detector} learned what is normal among them. The boundary was set so that "
+        "{held_out_inlier_share:.0%} of positives it had not seen lie inside. "
+        "{predicted_inlier:,} unlabelled images lie inside, {leftovers:,} outside."
     ),
     "select": "The {negatives:,} least normal of those outside are taken as negatives.",
     "classify": (

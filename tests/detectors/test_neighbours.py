@@ -1,0 +1,87 @@
+"""The one neighbour routine against brute force in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denspu.detectors import neighbours as module
+from denspu.detectors.neighbours import Neighbours
+from denspu.exceptions import InvalidParameterError
+
+
+def brute(Q, R, metric, exclude_self=False):
+    Q, R = Q.astype("f8"), R.astype("f8")
+    if metric == "cosine":
+        Q, R = (Z / np.linalg.norm(Z, axis=1, keepdims=True) for Z in (Q, R))
+        distance = 1 - Q @ R.T
+    else:
+        distance = np.sqrt(((Q[:, None] - R[None]) ** 2).sum(-1))
+    if exclude_self:
+        np.fill_diagonal(distance, np.inf)
+    return distance
+
+
+def search(Q, R, k, metric="euclidean", **kw):
+    found = list(Neighbours(R, metric).search(Q, k, **kw))
+    return (np.concatenate([getattr(f, name) for f in found])
+            for name in ("distance", "index"))  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("exclude_self", [False, True])
+def test_neighbours_equal_brute_force(metric, dtype, exclude_self):
+    Z = np.random.default_rng(0).normal(size=(120, 7)).astype(dtype)
+    distance, index = search(Z, Z, 9, metric, exclude_self=exclude_self)
+    exact = brute(Z, Z, metric, exclude_self)
+    order = np.argsort(exact, axis=1)[:, :9]
+    assert all(set(a) == set(b) for a, b in zip(index, order, strict=True))
+    nearest = np.take_along_axis(exact, order, 1)
+    np.testing.assert_allclose(distance, nearest, atol=2e-3 if dtype == "f4" else 1e-6)
+
+
+def test_far_from_the_origin_the_neighbours_are_still_right():
+    rng = np.random.default_rng(0)
+    Z = (rng.normal(size=(200, 5)) + 1_000).astype("f4")
+    _, index = search(Z, Z, 5)
+    order = np.argsort(brute(Z, Z, "euclidean"), axis=1)[:, :5]
+    assert all(set(a) == set(b) for a, b in zip(index, order, strict=True))
+
+
+def test_near_ties_are_settled_in_double_precision():
+    """Two candidates whose similarities are equal in single precision."""
+    query = np.full((1, 2), 300.0, "f4")
+    offset = np.array([[1.0, 1.0], [1.0000002, 1.0], [3.0, 0.0], [0.0, 4.0]])
+    reference = np.concatenate([offset[1:2], offset[:1], offset[2:]]).astype("f4")
+    exact = brute(query, reference, "euclidean")[0]
+    _, index = search(query, reference, 1)
+    assert index[0, 0] == np.argmin(exact)
+
+
+@given(st.integers(1, 40), st.integers(1, 9))
+def test_the_size_of_a_block_does_not_matter(cells, k):
+    Z = np.random.default_rng(3).normal(size=(25, 3))
+    whole = [a.tolist() for a in search(Z, Z, k)]
+    saved = dict(module.BLOCK_CELLS)
+    module.BLOCK_CELLS["cpu"] = cells * 25
+    try:
+        small = [a.tolist() for a in search(Z, Z, k)]
+    finally:
+        module.BLOCK_CELLS.update(saved)
+    np.testing.assert_allclose(small[0], whole[0], atol=1e-7)
+    assert small[1] == whole[1]
+
+
+def test_more_neighbours_than_rows_is_an_error():
+    Z = np.zeros((4, 2))
+    with pytest.raises(InvalidParameterError, match=r"k=4 .* 3 reference"):
+        list(Neighbours(Z).search(Z, 4, exclude_self=True))
+
+
+def test_a_zero_row_has_no_direction_and_no_nan():
+    Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    distance, _ = search(Z, Z, 2, "cosine")
+    assert np.isfinite(distance).all()

@@ -1,0 +1,642 @@
+"""Dens-PU: the paper's preset to the letter, and a walk that learns."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.ensemble
+import torch
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from denspu import DensPU
+from denspu._validation import validate_fit
+from denspu.classifiers import VGG16Classifier
+from denspu.density import Midpoint, NoDensity
+from denspu.detectors import IsolationForest, LocalOutlierFactor
+from denspu.encoders import CAEEncoder, IdentityEncoder, TabularEncoder
+from denspu.exceptions import (
+    DegenerateFitWarning,
+    DensPUWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    SelectionWarning,
+    WeakBoundaryWarning,
+)
+from denspu.methods import _presets, dens_pu
+from denspu.methods._presets import choose_parts
+from denspu.selection import ByScore
+from denspu.training import in_fixed_batches
+
+WALK = ["encode", "densify", "boundary", "select", "classify"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Blobs for the whole file; positives around 0, negatives around 6."""
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(size=(80, 3)), rng.normal(loc=6, size=(60, 3))]
+    truth = np.r_[np.ones(80), np.zeros(60)].astype(int)
+    y = np.r_[np.ones(40), np.zeros(100)].astype(int)
+    return X, y, truth
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return DensPU(random_state=0).fit(data[0], data[1])
+
+
+def quick(**settings):
+    """Return a model that fits in a blink."""
+    parts = {"densifier": Midpoint(n_pairs=30), "checks": 0, "random_state": 0}
+    return DensPU(**{**parts, **settings})
+
+
+def warnings_of(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return {w.category for w in caught}
+
+
+# --- the paper's preset ---------------------------------------------------------------
+
+PAPER = [
+    ("encoder", "fit_on", "positive"),
+    ("encoder", "epochs", 50),
+    ("encoder", "batch_size", 64),
+    ("encoder", "lr", 1e-4),
+    ("encoder", "weight_decay", 1e-3),
+    ("encoder", "image_size", 32),
+    ("encoder", "channels", 3),
+    ("densifier", "k", 0.2),
+    ("densifier", "s", 11),
+    ("densifier", "n_pairs", "cochran"),
+    ("detector", "n_estimators", 1000),
+    ("detector", "max_samples", 256),
+    ("detector", "contamination", "auto"),
+    ("selector", "size", "positives"),
+    ("classifier", "epochs", 200),
+    ("classifier", "batch_size", 32),
+    ("classifier", "lr", 1e-4),
+    ("classifier", "weight_decay", 1e-3),
+    ("classifier", "momentum", 0.0),
+    ("classifier", "patience", 10),
+    ("classifier", "balance", "batches"),
+    ("classifier", "image_size", 32),
+    ("classifier", "precision", "float32"),
+]
+KINDS = {
+    "encoder": CAEEncoder,
+    "densifier": Midpoint,
+    "detector": IsolationForest,
+    "selector": ByScore,
+    "classifier": VGG16Classifier,
+}
+
+
+def parts_of(model, X, y):
+    return choose_parts(model, validate_fit(model, X, y))
+
+
+@pytest.fixture
+def paper(tiny_images):
+    return parts_of(DensPU(preset="paper"), *tiny_images)
+
+
+@pytest.mark.parametrize(("part", "name", "value"), PAPER)
+def test_paper_number(paper, part, name, value):
+    assert type(paper[0][part]) is KINDS[part]
+    assert getattr(paper[0][part], name) == value
+
+
+def test_paper_table_names_every_setting(paper):
+    """A setting that is added later has to be given its place in the table."""
+    machine = {"random_state", "device", "verbose", "n_jobs"}
+    settings = {
+        (part, name) for part in KINDS for name in paper[0][part].get_params(deep=False)
+    }
+    named = {(part, name) for part, name, _ in PAPER}
+    assert {pair for pair in settings if pair[1] not in machine} == named
+
+
+def test_paper_boundary(paper):
+    assert paper[1] == {"contamination": "ratio", "checks": 1}
+    densifier = paper[0]["densifier"]
+    n_dense = densifier.count_pairs(1000) * densifier.s
+    assert n_dense == 176_000
+    assert 1000 / n_dense == pytest.approx(0.0057, abs=5e-5)
+
+
+def test_explicit_parts_win_over_the_preset(tiny_images):
+    own = IdentityEncoder()
+    model = DensPU(
+        preset="paper", encoder=own, detector="svm", contamination=0.1, checks=3
+    )
+    parts, settings = parts_of(model, *tiny_images)
+    assert parts["encoder"] is own
+    assert parts["detector"] == "svm"
+    assert isinstance(parts["classifier"], VGG16Classifier)
+    assert settings == {"contamination": 0.1, "checks": 3}
+
+
+def test_the_preset_wants_images(data):
+    with pytest.raises(
+        InvalidParameterError, match="encoder=CAEEncoder takes image input, and X is a"
+    ):
+        DensPU(preset="paper").fit(data[0], data[1])
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_the_papers_walk_on_tiny_images(tiny_images, capsys, monkeypatch):
+    monkeypatch.setitem(in_fixed_batches.__kwdefaults__, "batch_size", 8)
+    X, y = tiny_images
+    states = torch.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002
+    model = DensPU(
+        preset="paper",
+        encoder=CAEEncoder(epochs=1),
+        detector=IsolationForest(n_estimators=10),
+        classifier=VGG16Classifier(epochs=1),
+        random_state=0,
+        device="cpu",
+        verbose=1,
+    ).fit(X, y)
+    assert model.stages_.names == WALK
+    facts = {stage.name: stage.facts for stage in model.stages_}
+    assert facts["encode"]["dimension"] == 512
+    assert facts["encode"]["trained_on"] == 6
+    assert facts["densify"]["embeddings"] == 15 * 11
+    assert facts["boundary"]["contamination"] == 6 / 165
+    assert facts["boundary"]["predicted_inlier"] + facts["boundary"]["leftovers"] == 14
+    assert facts["select"]["negatives"] == min(6, facts["boundary"]["leftovers"])
+    assert facts["classify"]["sees"] == "input"
+    assert facts["classify"]["epochs"] == 1
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert np.array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
+    told = capsys.readouterr().err
+    assert "autoencoder" in told
+    assert "classifier" in told
+    whole = model.decision_function(X)
+    assert np.array_equal(model.decision_function(X[3:5]), whole[3:5])
+    loaded = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(loaded.decision_function(X), whole)
+
+
+# --- parts that suit the data ---------------------------------------------------------
+
+
+def test_parts_for_a_table(data):
+    parts, settings = parts_of(DensPU(), data[0], data[1])
+    assert isinstance(parts["encoder"], TabularEncoder)
+    assert isinstance(parts["densifier"], Midpoint)
+    assert isinstance(parts["detector"], LocalOutlierFactor)
+    assert isinstance(parts["selector"], ByScore)
+    assert type(parts["classifier"]).__name__ == "SVC"
+    assert settings == {"contamination": "heldout", "checks": 5}
+
+
+@pytest.mark.parametrize(
+    ("shape", "cls"), [((16, 16), IdentityEncoder), ((16, 17, 3), CAEEncoder)]
+)
+def test_encoder_for_images(shape, cls):
+    X = np.zeros((4, *shape), np.uint8)
+    encoder = parts_of(DensPU(), X, [1, 1, 0, 0])[0]["encoder"]
+    assert type(encoder) is cls
+    if cls is CAEEncoder:
+        assert encoder.fit_on == "all"
+
+
+def test_parts_for_many_rows(monkeypatch, data):
+    monkeypatch.setattr(_presets, "NEIGHBOUR_ROWS", 99)
+    monkeypatch.setattr(_presets, "KERNEL_ROWS", 139)
+    parts = parts_of(DensPU(), data[0], data[1])[0]
+    assert isinstance(parts["densifier"], NoDensity)
+    assert isinstance(parts["detector"], IsolationForest)
+    assert parts["classifier"] == "gradient_boosting"
+
+
+# --- it learns ------------------------------------------------------------------------
+
+
+def test_it_finds_the_hidden_positives(model, data):
+    X, y, truth = data
+    hidden = y == 0
+    assert roc_auc_score(truth[hidden], model.decision_function(X[hidden])) > 0.95
+    assert np.mean(model.predict(X) == truth) > 0.9
+    assert np.mean(truth[model.negative_index_] == 0) > 0.95
+
+
+def test_it_answers_for_new_rows(model, make_blobs):
+    new = make_blobs(seed=5)
+    assert roc_auc_score(new.truth, model.decision_function(new.X)) > 0.95
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_shuffled_labels_teach_nothing(data):
+    X, y, truth = data
+    aucs = []
+    for seed in range(6):
+        shuffled = np.random.default_rng(seed).permutation(y)
+        fitted = DensPU(random_state=0).fit(X, shuffled)
+        hidden = shuffled == 0
+        aucs.append(roc_auc_score(truth[hidden], fitted.decision_function(X[hidden])))
+    assert abs(np.mean(aucs) - 0.5) < 0.15
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"detector": IsolationForest(n_estimators=50), "densifier": "literal"},
+        {"detector": "one_class_svm", "densifier": Midpoint(n_pairs=30)},
+        {"encoder": "identity", "densifier": "none"},
+        {"classifier": "gradient_boosting", "densifier": Midpoint(n_pairs=100)},
+        {"selector": "by_distance", "classifier": "logistic"},
+        {"contamination": "ratio", "selector": "random_leftover"},
+        {"detector": sklearn.ensemble.IsolationForest(n_estimators=50)},
+        {"classifier": sklearn.ensemble.RandomForestClassifier(n_estimators=20)},
+    ],
+    ids=lambda parts: "-".join(parts),
+)
+def test_every_part_can_be_replaced(parts, data):
+    X, y, truth = data
+    fitted = DensPU(random_state=0, **parts).fit(X, y)
+    hidden = y == 0
+    assert roc_auc_score(truth[hidden], fitted.decision_function(X[hidden])) > 0.9
+
+
+def test_plain_objects_serve_as_parts(data):
+    """No get_params, no base class: only the methods that count."""
+
+    class Distance:
+        def fit(self, Z, y=None):
+            self.centre = Z.mean(axis=0)
+            return self
+
+        def score_samples(self, Z):
+            return -np.linalg.norm(Z - self.centre, axis=1)
+
+        def predict(self, Z):
+            raise AssertionError("not needed")
+
+    X, y, truth = data
+    given = Distance()
+    fitted = DensPU(detector=given, random_state=0).fit(X, y)
+    assert not hasattr(given, "centre")
+    assert fitted.stages_["boundary"].facts["held_out_inlier_share"] == 0.9
+    assert np.mean(fitted.predict(X) == truth) > 0.9
+    assert np.array_equal(fitted.normality(X[y == 0]) >= 0, fitted.unlabeled_inlier_)
+
+
+# --- what it tells --------------------------------------------------------------------
+
+
+def test_stages(model, data):
+    facts = {stage.name: stage.facts for stage in model.stages_}
+    assert list(facts) == WALK
+    assert facts["encode"]["encoder"] == "TabularEncoder"
+    assert facts["encode"]["positives"] == 40
+    assert facts["encode"]["unlabeled"] == 100
+    assert facts["encode"]["dimension"] == 3
+    assert facts["densify"]["encodings"] == 40
+    assert facts["densify"]["embeddings"] == 500 * 11
+    bound = facts["boundary"]
+    assert bound["predicted_inlier"] + bound["leftovers"] == 100
+    assert bound["predicted_inlier"] == model.unlabeled_inlier_.sum()
+    assert bound["threshold"] == model.detector_.threshold_
+    assert bound["held_out_positives"] == 40
+    assert bound["auc_held_out_vs_unlabeled"] > 0.7
+    assert 0 <= bound["expected_loss"] <= 1
+    assert facts["select"]["negatives"] == round(0.7 * bound["leftovers"])
+    assert facts["classify"]["positives"] == 40
+    assert facts["classify"]["negatives"] == len(model.negative_index_)
+    assert facts["classify"]["sees"] == "embedding"
+
+
+def test_ratio_is_told_and_used(data):
+    fitted = DensPU(
+        densifier=Midpoint(n_pairs=30, s=10), contamination="ratio", random_state=0
+    ).fit(data[0], data[1])
+    assert fitted.stages_["boundary"].facts["contamination"] == 40 / 300
+    assert fitted.detector_.contamination == 40 / 300
+
+
+def test_the_held_out_threshold_leaves_a_tenth_outside(model):
+    assert model.stages_["boundary"].facts["held_out_inlier_share"] == 0.9
+
+
+def test_without_checks_the_detectors_own_threshold(data):
+    fitted = quick().fit(data[0], data[1])
+    facts = fitted.stages_["boundary"].facts
+    assert facts["threshold"] == -1.5
+    assert "held_out_positives" not in facts
+
+
+def test_indices_and_scores(model, data):
+    X, y, _ = data
+    assert np.array_equal(model.unlabeled_index_, np.flatnonzero(y == 0))
+    Z = model.encoder_.transform(X)
+    scores = model.detector_.score_samples(Z[y == 0])
+    assert np.array_equal(model.unlabeled_scores_, scores)
+    inlier = scores >= model.detector_.threshold_
+    assert np.array_equal(model.unlabeled_inlier_, inlier)
+    assert np.array_equal(model.normality(X[y == 0]) >= 0, inlier)
+    assert not y[model.negative_index_].any()
+    assert not set(model.negative_index_) & set(np.flatnonzero(y == 0)[inlier])
+    order = model.unlabeled_scores_[np.searchsorted(model.unlabeled_index_,
+                                                    model.negative_index_)]  # fmt: skip
+    assert (np.diff(order) >= 0).all()
+
+
+def test_normality_before_fit(data):
+    with pytest.raises(NotFittedError):
+        DensPU().normality(data[0])
+
+
+def test_a_later_choice_does_not_move_an_earlier_stage(data):
+    """Each stage draws from its own stream."""
+    one = quick(detector=IsolationForest(n_estimators=5)).fit(data[0], data[1])
+    two = quick(
+        detector=IsolationForest(n_estimators=5), selector="random_leftover"
+    ).fit(data[0], data[1])
+    assert np.array_equal(one.unlabeled_scores_, two.unlabeled_scores_)
+    assert not np.array_equal(one.negative_index_, two.negative_index_)
+
+
+# --- known negatives and groups -------------------------------------------------------
+
+
+def test_known_negatives_are_always_among_the_negatives(data):
+    X, y, _ = data
+    plain = quick().fit(X, y)
+    inside = plain.unlabeled_index_[plain.unlabeled_inlier_][:3]
+    chosen = plain.negative_index_[:2]
+    known = np.zeros(len(y), bool)
+    known[[*inside, *chosen]] = True
+    fitted = quick().fit(X, y, known_negative=known)
+    negatives = fitted.negative_index_.tolist()
+    assert set(np.flatnonzero(known)) <= set(negatives)
+    assert len(set(negatives)) == len(negatives) == len(plain.negative_index_) + 3
+    assert fitted.stages_["select"].facts["known_negatives"] == 5
+    before, after = (m.decision_function(X[inside]) for m in (plain, fitted))
+    assert (after < before).all()
+
+
+def test_the_positives_groups_reach_the_hold_out(monkeypatch, data):
+    X, y, _ = data
+    seen = []
+
+    def spy(positive, unlabeled, densifier, detector, share, groups, *rest):
+        seen.append(groups)
+        return []
+
+    monkeypatch.setattr(dens_pu, "held_out_scores", spy)
+    order = np.random.default_rng(0).permutation(len(y))
+    groups = np.arange(len(y)) // 7
+    DensPU(random_state=0).fit(X[order], y[order], groups=groups)
+    assert np.array_equal(seen[0], groups[y[order] == 1])
+    DensPU(random_state=0).fit(X, y)
+    assert seen[1] is None
+
+
+# --- warnings -------------------------------------------------------------------------
+
+
+def test_noise_warns_of_a_weak_boundary():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), np.r_[np.ones(100), np.zeros(200)]
+    found = warnings_of(lambda: DensPU(random_state=0).fit(X, y))
+    assert WeakBoundaryWarning in found
+
+
+def test_one_answer_for_everything_warns(data):
+    constant = DummyClassifier(strategy="constant", constant=1)
+    with pytest.warns(
+        DegenerateFitWarning, match="calls every unlabelled row positive"
+    ):
+        quick(classifier=constant).fit(data[0], data[1])
+
+
+def test_too_few_leftovers_warn(data):
+    with pytest.warns(SelectionWarning, match="500 negatives were asked for"):
+        quick(selector=ByScore(size=500)).fit(data[0], data[1])
+
+
+def test_a_good_fit_does_not_warn(data):
+    assert not warnings_of(lambda: DensPU(random_state=0).fit(data[0], data[1]))
+
+
+# --- inputs ---------------------------------------------------------------------------
+
+
+def test_data_frame_with_everything(data):
+    X, y, truth = data
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame["kind"] = np.where(np.arange(len(X)) % 2, "odd", "even")
+    frame.loc[::9, "a"] = np.nan
+    fitted = DensPU(random_state=0).fit(frame, y)
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c", "kind"]
+    assert np.mean(fitted.predict(frame) == truth) > 0.9
+    assert np.array_equal(fitted.predict(frame.iloc[5:9]), fitted.predict(frame)[5:9])
+
+
+def test_nan_needs_an_encoder_that_imputes(data):
+    X, y, _ = data
+    X = X.copy()
+    X[::9, 0] = np.nan
+    quick().fit(X, y)
+    for encoder in ("identity", IdentityEncoder()):
+        with pytest.raises(InvalidInputError, match="NaN"):
+            quick(encoder=encoder).fit(X, y)
+
+
+@pytest.mark.parametrize("shape", [(20, 8, 8), (20, 8, 8, 1), (20, 8, 8, 3)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_image_arrays(tiny_images, shape, dtype):
+    X, y = tiny_images
+    X = X[..., : shape[3] if len(shape) > 3 else 1].reshape(shape).astype(dtype)
+    fitted = quick().fit(X, y)
+    assert fitted.image_shape_ == (shape if len(shape) > 3 else (*shape, 1))[1:]
+    assert roc_auc_score([1] * 12 + [0] * 8, fitted.decision_function(X)) == 1.0
+
+
+def test_lists_are_read_as_arrays(data):
+    X, y, _ = data
+    one = quick().fit(X.tolist(), y.tolist())
+    assert np.array_equal(
+        one.decision_function(X.tolist()), quick().fit(X, y).decision_function(X)
+    )
+
+
+def test_minus_one_and_false_mean_unlabelled(data):
+    X, y, _ = data
+    answers = [
+        quick().fit(X, labels).decision_function(X)
+        for labels in (y, np.where(y, 1, -1), y.astype(bool), y.astype(float))
+    ]
+    assert all(np.array_equal(answers[0], other) for other in answers[1:])
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (np.zeros((2, 4)), "4 features, but DensPU is expecting 3"),
+        (np.zeros((2, 4, 4)), "X is an image array, but DensPU was fitted on a 2-D"),
+        ([[np.inf, 0, 0]], "infinity"),
+    ],
+)
+@pytest.mark.parametrize("answer", ["predict", "decision_function", "normality"])
+def test_other_input_than_in_fit(model, other, words, answer):
+    with pytest.raises(InvalidInputError, match=words):
+        getattr(model, answer)(other)
+
+
+def test_the_classifier_can_see_the_input(data):
+    X, y, truth = data
+    wide = np.c_[X, X]
+    seen = make_pipeline(StandardScaler(), LogisticRegression())
+    fitted = quick(encoder="tabular", classifier=seen, classify_on="input")
+    fitted.fit(wide, y)
+    assert fitted.stages_["classify"].facts["sees"] == "input"
+    expected = clone(seen).fit(
+        np.r_[wide[y == 1], wide[fitted.negative_index_]],
+        np.r_[np.ones(40), np.zeros(len(fitted.negative_index_))],
+    )
+    assert np.allclose(fitted.decision_function(wide), expected.decision_function(wide))
+    assert np.mean(fitted.predict(wide) == truth) > 0.9
+
+
+# --- answers --------------------------------------------------------------------------
+
+
+def test_probabilities(model, data):
+    proba = model.predict_proba(data[0])
+    assert proba.shape == (140, 2)
+    assert np.allclose(proba.sum(axis=1), 1)
+    assert np.array_equal(proba[:, 1] > 0.5, model.predict(data[0]) == 1)
+    assert model.classes_.tolist() == [0, 1]
+
+
+def test_answers_do_not_depend_on_batch_or_order(model, data):
+    X = data[0]
+    whole = model.decision_function(X)
+    order = np.random.default_rng(0).permutation(len(X))
+    assert np.array_equal(model.decision_function(X[order]), whole[order])
+    one_by_one = np.concatenate([model.decision_function(row[None]) for row in X])
+    assert np.allclose(one_by_one, whole, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(np.sign(one_by_one), np.sign(whole))
+
+
+def test_log_odds_of_a_classifier_without_decision_function(data):
+    X, y, _ = data
+    fitted = quick(classifier=sklearn.ensemble.RandomForestClassifier(20)).fit(X, y)
+    chance = fitted.classifier_.predict_proba(fitted.encoder_.transform(X))[:, 1]
+    assert np.isfinite(fitted.decision_function(X)).all()
+    assert np.allclose(fitted.predict_proba(X)[:, 1], chance)
+
+
+# --- scikit-learn's habits ------------------------------------------------------------
+
+
+def test_fit_leaves_the_given_parts_alone(data):
+    part = IsolationForest(n_estimators=5)
+    model = quick(detector=part)
+    model.fit(data[0], data[1])
+    assert model.detector is part
+    assert (part.random_state, hasattr(part, "forest_")) == (None, False)
+    assert model.detector_.random_state is not None
+
+
+def test_clone(model, data):
+    again = clone(model)
+    assert again.get_params() == model.get_params()
+    assert not hasattr(again, "stages_")
+    again.fit(data[0], data[1])
+    assert np.array_equal(
+        again.decision_function(data[0]), model.decision_function(data[0])
+    )
+
+
+def test_pickle_in_memory(model, data):
+    loaded = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(
+        loaded.decision_function(data[0]), model.decision_function(data[0])
+    )
+    assert loaded.stages_.names == WALK
+
+
+def test_pipeline(data):
+    X, y, truth = data
+    pipeline = make_pipeline(StandardScaler(), quick(encoder="identity")).fit(X, y)
+    assert np.mean(pipeline.predict(X) == truth) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_grid_search_over_a_nested_parameter(data):
+    X, y, _ = data
+    search = GridSearchCV(
+        DensPU(densifier="midpoint", checks=0, random_state=0),
+        {"densifier__k": [0.1, 0.9], "densifier__n_pairs": [30]},
+        cv=2,
+        scoring="roc_auc",
+        error_score="raise",
+    ).fit(X, y)
+    assert search.best_estimator_.densifier_.k == search.best_params_["densifier__k"]
+    assert search.best_estimator_.densifier_.n_pairs == 30
+
+
+def test_set_params_on_a_part_named_by_key():
+    model = DensPU(densifier="midpoint").set_params(densifier__k=0.4)
+    assert isinstance(model.densifier, Midpoint)
+    assert model.densifier.k == 0.4
+    both = DensPU().set_params(detector__n_estimators=7, detector="isolation_forest")
+    assert both.detector.n_estimators == 7
+    assert model.set_params(contamination=0.2).contamination == 0.2
+
+
+def test_set_params_while_auto_says_what_to_do():
+    with pytest.raises(
+        InvalidParameterError,
+        match=r"densifier__k cannot be set while densifier='auto'.*'midpoint', say",
+    ):
+        DensPU().set_params(densifier__k=0.4)
+
+
+def test_set_params_with_an_unknown_name():
+    with pytest.raises(ValueError, match="Invalid parameter 'detecter'"):
+        DensPU().set_params(detecter="isolation_forest")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"preset": "papers"}, {"contamination": 0.6}, {"contamination": "half"},
+        {"classify_on": "z"}, {"checks": 6}, {"checks": 1.5}, {"verbose": -1},
+        {"random_state": "x"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bad_parameters(settings, data):
+    with pytest.raises(InvalidParameterError, match=next(iter(settings))):
+        DensPU(**settings).fit(data[0], data[1])
+
+
+@pytest.mark.parametrize("n_positive", [2, 3])
+def test_very_few_positives(data, n_positive):
+    X, y, _ = data
+    rows = np.r_[np.arange(n_positive), np.arange(40, 140)]
+    fitted = []
+    found = warnings_of(
+        lambda: fitted.append(DensPU(random_state=0).fit(X[rows], y[rows]))
+    )
+    assert all(issubclass(category, DensPUWarning) for category in found)
+    assert fitted[0].stages_.names == WALK
