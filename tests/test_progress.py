@@ -32,8 +32,8 @@ def test_about_ten_lines_in_a_file(capsys):
 
 
 def test_the_last_unit_is_always_shown(capsys):
-    run(13, verbose=1)
-    assert "13/13" in capsys.readouterr().err.splitlines()[-1]
+    run(25, verbose=1)
+    assert "25/25" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_bar_on_a_terminal(capsys, monkeypatch):
