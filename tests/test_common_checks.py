@@ -16,10 +16,12 @@ from denspu._registry import registry
 
 IMAGES = "takes images; scikit-learn's checks hand over 2-D tables"
 NOT_OURS = "scikit-learn's own class, checked there"
+NEEDS_U = "compares P with U; scikit-learn's outlier checks call fit without labels"
 NO_FIT = "has no fit method"
 EXEMPT = {
     "cae": IMAGES,
     "vgg16": IMAGES,
+    "density_ratio": NEEDS_U,
     "logistic": NOT_OURS,
     "gradient_boosting": NOT_OURS,
     "svm": NOT_OURS,
@@ -44,7 +46,10 @@ EXPECTED_FAILURES = {
     },
 }
 
-SMALL = {"isolation_forest": {"n_estimators": 10}}
+SMALL = {
+    "isolation_forest": {"n_estimators": 10},
+    "extended_isolation_forest": {"n_estimators": 10},
+}
 
 EXAMINED = {entry.load(): entry.key for entry in registry() if entry.key not in EXEMPT}
 ESTIMATORS = [
@@ -87,6 +92,8 @@ def test_the_exempt_are_exactly_those_not_examined():
             assert EXEMPT[entry.key] == NO_FIT
         elif entry.target.startswith("sklearn."):
             assert EXEMPT[entry.key] == NOT_OURS
+        elif getattr(cls, "needs_unlabeled", False):
+            assert EXEMPT[entry.key] == NEEDS_U
         elif entry.inputs == ("image",):
             assert EXEMPT[entry.key] == IMAGES
         else:

@@ -219,10 +219,42 @@ def _hwc(shape: tuple[int, ...]) -> str:
     return "×".join(map(str, shape))
 
 
-def validate_embedding(estimator: Any, Z: Any, *, reset: bool) -> FloatArray:
-    """Check a 2-D float array of embeddings without copying it."""
+def validate_embedding(estimator: Any, Z: Any, *, reset: bool) -> Any:
+    """Check a 2-D float array of embeddings without copying it.
+
+    A tensor on a GPU stays there if the estimator takes tensors, and comes to the
+    CPU as an array otherwise.
+    """
+    if is_tensor(Z):
+        if Z.device.type != "cpu" and getattr(estimator, "takes_tensors", False):
+            return _validate_tensor(estimator, Z, reset)
+        Z = Z.detach().cpu().numpy()
     with _as_input_error():
         return validate_data(estimator, Z, reset=reset, dtype=(np.float64, np.float32))
+
+
+def is_tensor(Z: Any) -> bool:
+    """Tell whether ``Z`` is a torch tensor, without importing torch."""
+    return type(Z).__module__.partition(".")[0] == "torch"
+
+
+def _validate_tensor(estimator: Any, Z: Any, reset: bool) -> Any:
+    name = type(estimator).__name__
+    if Z.ndim != 2 or 0 in Z.shape or not Z.is_floating_point():
+        raise InvalidInputError(
+            f"{name} takes a 2-D tensor of floats with at least one row and column. "
+            f"Got shape {tuple(Z.shape)} and dtype {Z.dtype}."
+        )
+    if not bool(Z.isfinite().all()):
+        raise InvalidInputError(f"Input Z contains NaN or infinity. {name} needs none.")
+    if reset:
+        estimator.n_features_in_ = int(Z.shape[1])
+    elif Z.shape[1] != estimator.n_features_in_:
+        raise InvalidInputError(
+            f"Z has {Z.shape[1]} features, but {name} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    return Z
 
 
 def check_embedding(Z: Any, *, argument: str = "Z", minimum: int = 1) -> FloatArray:

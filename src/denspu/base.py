@@ -117,19 +117,20 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
     def _score(self, Z: FloatArray) -> FloatArray:
         """Score checked rows, higher = more normal."""
 
-    def _training_scores(self, Z: FloatArray) -> FloatArray:
-        """Score the training rows; override where a row must not judge itself."""
+    def _scores_by_others(self, Z: FloatArray) -> FloatArray:
+        """Score the training rows; override where a row must not vouch for itself."""
         return self._score(Z)
 
     def _initial_threshold(self, Z: FloatArray) -> float:
         contamination: float | str = getattr(self, "contamination", "auto")
-        if isinstance(contamination, str):
-            natural = self._natural_threshold()
-            if natural is not None:
-                return natural
-            contamination = AUTO_CONTAMINATION
-        self.training_scores_ = self._training_scores(Z)
-        return quantile_cut(self.training_scores_, contamination)
+        if not isinstance(contamination, str):
+            self.training_scores_ = self._score(Z)
+            return quantile_cut(self.training_scores_, contamination)
+        natural = self._natural_threshold()
+        if natural is not None:
+            return natural
+        self.training_scores_ = self._scores_by_others(Z)
+        return quantile_cut(self.training_scores_, AUTO_CONTAMINATION)
 
     def _natural_threshold(self) -> float | None:
         """Return the detector's own threshold for ``contamination="auto"``, if any."""

@@ -27,7 +27,7 @@ def test_order_of_ranks():
 
 
 def test_large_ranks_do_not_overflow_or_round():
-    """Beyond 2^53 a float square root slips to the next row in both directions."""
+    """Beyond 2^53 a float square root slips to the next row."""
     n = np.r_[100_000, np.random.default_rng(0).integers(2 * 10**8, 2 * 10**9, 500)]
     first = (n - 1) * (n - 2) // 2  # rank of (0, n-1)
     assert np.array_equal(unrank_pairs(first), np.column_stack([0 * n, n - 1]))

@@ -32,15 +32,15 @@ def test_knn_is_minus_the_mean_or_the_farthest_distance(Z, Q):
     near = distances(Q, Z)[:, :6]
     mean = KNNDistance(n_neighbors=6, device="cpu").fit(Z).score_samples(Q)
     kth = KNNDistance(n_neighbors=6, statistic="kth", device="cpu").fit(Z)
-    np.testing.assert_allclose(mean, -near.mean(1), atol=1e-6)
-    np.testing.assert_allclose(kth.score_samples(Q), -near[:, -1], atol=1e-6)
+    np.testing.assert_allclose(mean, -near.mean(1), atol=1e-12)
+    np.testing.assert_allclose(kth.score_samples(Q), -near[:, -1], atol=1e-12)
 
 
 def test_knn_threshold_judges_each_row_by_the_others(Z):
-    detector = KNNDistance(n_neighbors=1, contamination=0.25, device="cpu").fit(Z)
+    detector = KNNDistance(n_neighbors=1, device="cpu").fit(Z)
     nearest_other = distances(Z, Z)[:, 1]
-    expected = np.quantile(-nearest_other, 0.25)
-    assert detector.threshold_ == pytest.approx(expected, abs=1e-6)
+    expected = np.quantile(-nearest_other, 0.05)
+    assert detector.threshold_ == pytest.approx(expected, abs=1e-12)
 
 
 def test_knn_needs_two_rows():
@@ -88,12 +88,6 @@ def test_a_sampled_row_counts_for_those_it_represents():
 
 
 def test_the_threshold_does_not_let_a_positive_vouch_for_itself():
-    Z = np.arange(10.0)[:, None] * 100
-    y = (np.arange(10) < 5).astype(int)
-    detector = DensityRatio(n_neighbors=1, contamination=0.5, device="cpu").fit(Z, y)
-    assert detector.training_scores_.tolist() == [1, 1, 1, 1, 1] or (
-        detector.training_scores_.min() < 1
-    )
     lone = np.array([[0.0], [1_000.0], [1_001.0], [1_002.0]])
     alone = DensityRatio(n_neighbors=1, device="cpu")
     alone.fit(np.concatenate([lone, lone[:1] + 1]), [1, 1, 0, 0, 0])

@@ -122,7 +122,7 @@ def test_paper_number(paper, part, name, value):
 
 def test_paper_table_names_every_setting(paper):
     """A setting that is added later has to be given its place in the table."""
-    machine = {"random_state", "device", "verbose", "n_jobs"}
+    machine = {"random_state", "device", "verbose", "n_jobs", "engine"}
     settings = {
         (part, name) for part in KINDS for name in paper[0][part].get_params(deep=False)
     }

@@ -32,8 +32,8 @@ class DensityRatio(Detector):
     max_unlabeled : int or None, default=50_000
         Unlabelled rows kept as reference.
     contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the labelled positives beyond the threshold, each judged by the other
-        rows; ``"auto"`` is 0.05.
+        Share of the labelled positives beyond the threshold; ``"auto"`` leaves a
+        twentieth outside when none vouches for itself.
     random_state : int, generator or None
         Draws the sample of U.
     device : str, default="auto"
@@ -102,7 +102,7 @@ class DensityRatio(Detector):
     def _score(self, Z: FloatArray) -> FloatArray:
         return self._share(Z, self.n_neighbors_, own_positive=False)
 
-    def _training_scores(self, Z: FloatArray) -> FloatArray:
+    def _scores_by_others(self, Z: FloatArray) -> FloatArray:
         """Score the labelled positives without counting each for itself."""
         return self._share(Z, self.n_neighbors_, own_positive=True)
 

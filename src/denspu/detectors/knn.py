@@ -26,8 +26,8 @@ class KNNDistance(Detector):
     statistic : {"mean", "kth"}, default="mean"
         The mean distance of the neighbours, or that of the farthest.
     contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training rows beyond the threshold, each judged by the others;
-        ``"auto"`` is 0.05.
+        Share of the training rows beyond the threshold; ``"auto"`` leaves a twentieth
+        outside when each row is judged by the others.
     device : str, default="auto"
     """
 
@@ -65,16 +65,18 @@ class KNNDistance(Detector):
     def _score(self, Z: FloatArray) -> FloatArray:
         return self._distances(Z, exclude_self=False)
 
-    def _training_scores(self, Z: FloatArray) -> FloatArray:
+    def _scores_by_others(self, Z: FloatArray) -> FloatArray:
         return self._distances(Z, exclude_self=True)
 
     def _distances(self, Z: FloatArray, exclude_self: bool) -> FloatArray:
         device = resolve_device(self.device)
         neighbours = Neighbours(self.reference_, self.metric, device)
         out = np.empty(len(Z))
-        found = neighbours.search(Z, self.n_neighbors_, exclude_self=exclude_self)
+        found = neighbours.search(
+            Z, self.n_neighbors_, exclude_self=exclude_self, exact_distance=True
+        )
         for block in found:
-            distance = block.distance.astype(np.float64)
+            distance = block.distance
             far = distance[:, -1] if self.statistic == "kth" else distance.mean(1)
             out[block.rows] = -far
         return out

@@ -25,6 +25,9 @@ Metric = Literal["euclidean", "cosine"]
 BLOCK_CELLS = {"cpu": 1 << 25, "cuda": 1 << 29}
 """(queries x reference rows) held at once."""
 
+EXACT_CELLS = 1 << 22
+"""(queries x k x features) held at once for exact distances."""
+
 SPARE = 8
 """Candidates looked at beyond the k-th where rounding might have swapped them."""
 
@@ -67,7 +70,8 @@ class Neighbours:
 
     def _to_tensor(self, Z: Any) -> Tensor:
         if not isinstance(Z, Tensor):
-            Z = torch.from_numpy(np.ascontiguousarray(Z))
+            Z = np.ascontiguousarray(Z)
+            Z = torch.from_numpy(Z if Z.flags.writeable else Z.copy())
         return Z.to(self.device)
 
     def _prepare(self, rows: Tensor) -> Tensor:
@@ -92,7 +96,12 @@ class Neighbours:
         return product if self.metric == "cosine" else product.sub_(self.half_square)
 
     def search(
-        self, queries: Any, k: int, *, exclude_self: bool = False
+        self,
+        queries: Any,
+        k: int,
+        *,
+        exclude_self: bool = False,
+        exact_distance: bool = False,
     ) -> Iterator[Found]:
         """Yield the ``k`` nearest reference rows of each query, block by block.
 
@@ -101,6 +110,10 @@ class Neighbours:
         exclude_self : bool
             The queries are the reference rows themselves: leave each one out of its
             own neighbours.
+        exact_distance : bool
+            Compute the neighbours' distances from differences in double precision:
+            right to the last digits also between close rows, and the same whatever
+            the block. Costs k·d operations a query.
         """
         available = len(self) - exclude_self
         if not 1 <= k <= available:
@@ -113,11 +126,15 @@ class Neighbours:
             if exclude_self:
                 own = torch.arange(rows.start, rows.stop, device=self.device)
                 similar.scatter_(1, own[:, None], -torch.inf)
-            yield self._settle(rows, block, similar, k, available)
+            value, index = self._settle(block, similar, k, available)
+            measure = self._exact_distance if exact_distance else self._distance
+            distance = measure(block, index if exact_distance else value)
+            yield Found(rows, distance.cpu().numpy(), index.cpu().numpy())
 
     def _settle(
-        self, rows: slice, block: Tensor, similar: Tensor, k: int, available: int
-    ) -> Found:
+        self, block: Tensor, similar: Tensor, k: int, available: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return the k largest similarities and their rows, rounding undone."""
         top = similar.topk(min(k + SPARE, available), dim=1)
         value, index = top.values[:, :k], top.indices[:, :k]
         doubtful = self._doubtful(block, top.values, k)
@@ -127,8 +144,7 @@ class Neighbours:
             best = exact.topk(k, dim=1)
             index[doubtful] = top.indices[doubtful].gather(1, best.indices)
             value[doubtful] = best.values.to(value.dtype)
-        distance = self._distance(block, value)
-        return Found(rows, distance.cpu().numpy(), index.cpu().numpy())
+        return value, index
 
     def _doubtful(self, block: Tensor, value: Tensor, k: int) -> Tensor:
         """Return the queries whose k-th and next neighbour rounding may swap."""
@@ -154,3 +170,16 @@ class Neighbours:
             return 1 - value
         square = (block**2).sum(1, keepdim=True) - 2 * value
         return square.clamp_min(0).sqrt()
+
+    def _exact_distance(self, block: Tensor, index: Tensor) -> Tensor:
+        out = torch.empty(index.shape, dtype=torch.float64, device=index.device)
+        step = max(1, EXACT_CELLS // (index.shape[1] * block.shape[1]))
+        for start in range(0, len(block), step):
+            part = slice(start, start + step)
+            rows = self.rows[index[part]].double()  # (queries, k, d)
+            query = block[part].double()[:, None]
+            if self.metric == "cosine":
+                out[part] = 1 - (rows * query).sum(-1)
+            else:
+                out[part] = (rows - query).square().sum(-1).sqrt()
+        return out

@@ -33,8 +33,8 @@ class SphereDensity(Detector):
         κ, the kernel's sharpness. ``"auto"`` takes the one of a small grid under which
         training rows are likeliest, each judged by the others.
     contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training rows beyond the threshold, each judged by the others;
-        ``"auto"`` is 0.05.
+        Share of the training rows beyond the threshold; ``"auto"`` leaves a twentieth
+        outside when each row is judged by the others.
     device : str, default="auto"
     """
 
@@ -75,7 +75,7 @@ class SphereDensity(Detector):
     def _score(self, Z: FloatArray) -> FloatArray:
         return self._log_density(Z, self.reference_, float(self.concentration_))
 
-    def _training_scores(self, Z: FloatArray) -> FloatArray:
+    def _scores_by_others(self, Z: FloatArray) -> FloatArray:
         if len(Z) < 2:
             return self._score(Z)
         return self._log_density(Z, Z, float(self.concentration_), exclude_self=True)

@@ -68,14 +68,22 @@ def fit_boundary(
     contamination: str | float,
     randomness: Randomness,
     name: str = "boundary",
+    unlabeled: FloatArray | None = None,
 ) -> Boundary:
-    """Fit a clone of ``detector`` on Z_ν ∪ Z_L."""
+    """Fit a clone of ``detector`` on Z_ν ∪ Z_L.
+
+    A detector that compares positives with everything gets ``unlabeled`` rows too.
+    """
     share = _contamination(contamination, len(Z), len(dense))
     fitted = prepare_part(detector, randomness, f"{name}/detector")
     if getattr(fitted, "contamination", None) == "auto" and contamination != "heldout":
         fitted.set_params(contamination=share)
     rows = np.concatenate([dense, Z]) if len(dense) else Z
-    fitted.fit(rows)
+    if getattr(fitted, "needs_unlabeled", False) and unlabeled is not None:
+        is_positive = np.arange(len(rows) + len(unlabeled)) < len(rows)
+        fitted.fit(np.concatenate([rows, unlabeled]), is_positive.astype(np.int64))
+    else:
+        fitted.fit(rows)
     if not isinstance(fitted, Detector):  # scikit-learn's own, or the user's
         fitted.threshold_ = float(np.quantile(fitted.score_samples(rows), share))
     return Boundary(fitted, share, len(dense))
@@ -88,10 +96,11 @@ def draw_boundary(
     contamination: str | float,
     randomness: Randomness,
     name: str = "boundary",
+    unlabeled: FloatArray | None = None,
 ) -> Boundary:
     """Densify Z_L and fit a clone of ``detector`` on Z_ν ∪ Z_L."""
     dense = densified(Z, densifier, randomness, name)
-    return fit_boundary(Z, dense, detector, contamination, randomness, name)
+    return fit_boundary(Z, dense, detector, contamination, randomness, name, unlabeled)
 
 
 def _contamination(asked: str | float, n_positive: int, n_dense: int) -> float:
@@ -120,7 +129,7 @@ def held_out_scores(
             break
         name = f"check/{i}"
         fold = draw_boundary(
-            Z[keep], densifier, detector, contamination, randomness, name
+            Z[keep], densifier, detector, contamination, randomness, name, Z_unlabeled
         )
         dense = Z[held][:0]
         if len(held) > 1:

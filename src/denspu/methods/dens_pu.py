@@ -190,7 +190,12 @@ class DensPU(PUClassifier):
             facts["embeddings"] = len(dense)
         with self.stages_.stage("boundary") as facts:
             boundary = fit_boundary(
-                positive, dense, self.detector_, contamination, randomness
+                positive,
+                dense,
+                self.detector_,
+                contamination,
+                randomness,
+                unlabeled=unlabeled,
             )
             self.detector_ = boundary.detector
             facts["detector"] = type(self.detector_).__name__
