@@ -176,3 +176,16 @@ def test_bad_inputs(tiny_images):
         small().fit(X, y[:-1])
     with pytest.raises(InvalidInputError, match="fitted on 8×8×3"):
         small(epochs=1).fit(X, y).transform(X[:, :6])
+
+
+@pytest.mark.slow
+def test_the_papers_training_learns_at_full_size():
+    """All defaults, 50 epochs, on smooth pictures of two colours."""
+    rng = np.random.default_rng(0)
+    slope = np.linspace(0, 1, 32)[:, None, None] * np.ones((32, 32, 3))
+    images = (rng.random((256, 1, 1, 3)) * slope * 255).astype(np.uint8)
+    encoder = CAEEncoder(random_state=0).fit(images)
+    loss = encoder.history_.column("loss")
+    assert len(loss) == 50
+    assert loss[-1] < 0.5 * loss[0]
+    assert encoder.transform(images).shape == (256, 512)
