@@ -197,7 +197,8 @@ def main() -> None:
             ),
             args.out,
         )
-    print(table(rows, base), extra, sep="\n")
+    for name, facts in rows.items():
+        print(name, {k: round(v, 2) for k, v in facts.items()}, extra)
 
 
 def spearman(scores: dict[str, Any], name: str) -> dict[str, float]:
@@ -208,16 +209,36 @@ def spearman(scores: dict[str, Any], name: str) -> dict[str, float]:
     return {"spearman_sklearn": float(spearmanr(scores[name], scores["sklearn"])[0])}
 
 
-def table(rows: dict[str, dict[str, float]], base: float | None) -> str:
-    lines = ["| implementation | fit s | score s | total s | added MB | times faster |"]
-    lines.append("|---|---|---|---|---|---|")
-    for name, f in rows.items():
-        faster = f"{base / f['total']:.1f}" if base else ""
-        lines.append(
-            f"| {name} | {f['fit']:.2f} | {f['score']:.2f} | {f['total']:.2f} "
-            f"| {f['peak_mb']:.0f} | {faster} |"
-        )
-    return "\n".join(lines)
+def table(out: Path) -> str:
+    """Return the Markdown table of the records: ratios on CPUs, seconds on GPUs."""
+    from denspu.benchmark import read_records
+
+    note = ""
+    lines = [
+        "| rows | machine | implementation | times faster than scikit-learn "
+        "| added MB | Spearman with scikit-learn | seconds (GPU) |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for r in read_records(out):
+        gpu = not r.device.startswith("cpu")
+        cells = [
+            r.dataset.removeprefix("synthetic "),
+            r.device,
+            r.variant,
+            f"{r.extra['times_faster']:.1f}" if "times_faster" in r.extra else "",
+            f"{r.extra['peak_mb']:.0f}",
+            "{:.3f}".format(*r.estimates.values()) if r.estimates else "",
+            f"{r.seconds['total']:.2f}" if gpu else "",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+        if "spearman_sklearn_sklearn" in r.extra:
+            own, ours = (r.extra[f"spearman_{k}_sklearn"] for k in ("sklearn", "ours"))
+            note = (
+                f"Mean Spearman over {r.extra['seeds']} seeds: {ours:.3f} between our "
+                f"trees and scikit-learn's, {own:.3f} between scikit-learn's under two "
+                "seeds."
+            )
+    return "\n".join([*lines, "", note])
 
 
 if __name__ == "__main__":

@@ -18,7 +18,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from denspu.benchmark import Record, device_name, peak_memory, write_record
+from denspu.benchmark import (
+    Record,
+    device_name,
+    peak_memory,
+    read_records,
+    write_record,
+)
 from denspu.detectors import DensityRatio, IsolationForest
 from denspu.detectors.neighbours import Neighbours
 
@@ -153,11 +159,27 @@ def stream(out: Path, n: int, d: int) -> None:
                 start_time = time.perf_counter()
                 forest.score_samples(part)
                 found[count] = time.perf_counter() - start_time
-            extra = {**facts, "megabytes_of_scores": count * 8 / 2**20}
+            scores_mb = count * 8 / 2**20
+            extra = {
+                "peak_mb_beyond_the_scores": facts["peak_mb"] - scores_mb,
+                "scores_mb": scores_mb,
+                "data_mb": part.nbytes / 2**20,
+            }
             if count == n:
                 extra["seconds_ratio_for_twice_the_rows"] = found[n] / found[n // 2]
             seconds = {"total": found[count]}
             keep(out, "isolation_forest", "memory map", f"{count}x{d}", seconds, extra)
+
+
+def table(out: Path) -> str:
+    """Return the Markdown table of the records."""
+    lines = ["| what | rows | figures |", "|---|---|---|"]
+    for r in read_records(out):
+        figures = {k: v for k, v in r.extra.items() if k not in ("threads",)}
+        shown = ", ".join(f"{k.replace('_', ' ')} {v:.4g}" for k, v in figures.items())
+        if shown:
+            lines.append(f"| {r.method}, {r.variant} | {r.dataset} | {shown} |")
+    return "\n".join(lines)
 
 
 def main() -> None:

@@ -5,9 +5,9 @@
     python benchmarks/paper_preset.py --table
 
 The split is the paper's Table 1: 1,000 labelled positives, the rest unlabelled, the
-test set whole. ``--no-plateau`` trains the classifier for all 200 epochs. Seeds already
-recorded are skipped, and no seed is begun that would not end within ``--budget`` seconds
-(judged by the longest so far).
+test set whole. ``--no-plateau`` trains the classifier for all 200 epochs. Seeds that
+are recorded are skipped, and none is begun that would not end within ``--budget``
+seconds (judged by the longest so far).
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def table(out: Path) -> str:
     """Return the Markdown table of the records beside the paper's claims."""
     lines = [
         "| data set, variant | seeds | boundary AUC on U | purity of Ñ (base rate) "
-        "| accuracy | F1 | ROC AUC | balanced acc. | claimed acc. / F1 / balanced acc. |",
+        "| accuracy | F1 | ROC AUC | balanced acc. "
+        "| claimed acc. / F1 / balanced acc. |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     every = read_records(out)
@@ -85,7 +86,8 @@ def table(out: Path) -> str:
         ]
         lines.append(
             f"| {dataset}, {variant} | {len(records)} | {auc:.1f} "
-            f"| {purity:.1f} ({base:.1f}) | {' | '.join(cells)} | {' / '.join(f'{c:.2f}' for c in claimed)} |"
+            f"| {purity:.1f} ({base:.1f}) | {' | '.join(cells)} "
+            f"| {' / '.join(f'{c:.2f}' for c in claimed)} |"
         )
     return "\n".join(lines)
 

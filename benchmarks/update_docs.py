@@ -14,8 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PAGES = ("README.md", "docs/paper.md")
-SOURCES = {"digits": "digits.py", "paper": "paper_preset.py"}
+PAGES = ("README.md", "docs/paper.md", "docs/detectors.md")
+SOURCES = {
+    "digits": "digits.py",
+    "paper": "paper_preset.py",
+    "detectors": "detectors.py",
+    "neighbours": "neighbours.py",
+}
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)
 
 

@@ -159,8 +159,11 @@ def resolve_part(value: Any, kind: Kind, *, argument: str) -> Any:
     if isinstance(value, str):
         return registry().get(value, kind).build()
     needed = PART_METHODS[kind]
-    missing = [name for name in needed if not callable(getattr(value, name, None))]
-    if isinstance(value, type) or missing:
+    found = [
+        any(callable(getattr(value, name, None)) for name in names.split(" or "))
+        for names in needed
+    ]
+    if isinstance(value, type) or not all(found):
         keys = ", ".join(sorted(registry().of_kind(kind)))
         raise InvalidParameterError(
             f"{argument}={value!r} is not {with_article(kind)}: it must be one of "
@@ -175,6 +178,6 @@ PART_METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "densifier": ("densify",),
         "detector": ("fit", "score_samples", "predict"),
         "selector": ("select",),
-        "classifier": ("fit", "predict"),
+        "classifier": ("fit", "decision_function or predict_proba"),
     }
 )

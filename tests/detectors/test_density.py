@@ -59,7 +59,7 @@ def ratio_by_hand(Q, P, U, k):
 
 def test_density_ratio_is_the_share_of_positives_among_the_nearest(Z, Q):
     y = (np.arange(80) < 20).astype(int)
-    detector = DensityRatio(n_neighbors=9, device="cpu").fit(Z, y)
+    detector = DensityRatio(around="rows", n_neighbors=9, device="cpu").fit(Z, y)
     expected = ratio_by_hand(Q, Z[:20], Z[20:], 9)
     np.testing.assert_allclose(detector.score_samples(Q), expected)
 
@@ -78,20 +78,74 @@ def test_a_sampled_row_counts_for_those_it_represents():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(4_000, 2))
     y = (np.arange(4_000) < 400).astype(int)
-    whole = DensityRatio(n_neighbors=3_999, max_unlabeled=None, device="cpu").fit(Z, y)
+    whole = DensityRatio(
+        around="rows", n_neighbors=3_999, max_unlabeled=None, device="cpu"
+    ).fit(Z, y)
     assert whole.score_samples(Z[:1])[0] == pytest.approx(0.1, abs=0.001)
-    part = DensityRatio(n_neighbors=1_299, max_unlabeled=900, device="cpu",
-                        random_state=0).fit(Z, y)  # fmt: skip
-    assert len(part.reference_) == 1_300
+    part = DensityRatio(
+        around="rows",
+        n_neighbors=1_299,
+        max_unlabeled=900,
+        device="cpu",
+        random_state=0,
+    ).fit(Z, y)  # fmt: skip
+    assert len(part.unlabeled_) == 900
     assert part.represents_ == pytest.approx(4.0)
     assert part.score_samples(Z[:1])[0] == pytest.approx(0.1, abs=0.002)
 
 
 def test_the_threshold_does_not_let_a_positive_vouch_for_itself():
     lone = np.array([[0.0], [1_000.0], [1_001.0], [1_002.0]])
-    alone = DensityRatio(n_neighbors=1, device="cpu")
+    alone = DensityRatio(around="rows", n_neighbors=1, device="cpu")
     alone.fit(np.concatenate([lone, lone[:1] + 1]), [1, 1, 0, 0, 0])
     assert alone.training_scores_.tolist() == [0.0, 0.0]
+
+
+def ball_by_hand(Q, P, U, j, weight=1.0):
+    """Return j / (j + #U) in the ball of the j-th nearest positive."""
+    to_p, to_u = (np.sqrt(((Q[:, None] - R[None]) ** 2).sum(-1)) for R in (P, U))
+    radius = np.sort(to_p, axis=1)[:, j - 1 : j]
+    inside = ((to_u <= radius) & (to_u > 0)).sum(1)
+    return j / (j + weight * inside)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_around_positives_equals_a_count_in_the_ball(Z, Q, dtype):
+    Z, Q = Z.astype(dtype), Q.astype(dtype)
+    y = (np.arange(80) < 20).astype(int)
+    detector = DensityRatio(around="positives", n_positives=4, device="cpu").fit(Z, y)
+    for rows in (Q, Z[20:]):  # a row of U is no neighbour of itself
+        expected = ball_by_hand(rows.astype("f8"), Z[:20], Z[20:], 4)
+        np.testing.assert_allclose(detector.score_samples(rows), expected)
+
+
+def test_around_positives_on_the_sphere(Z, Q):
+    y = (np.arange(80) < 20).astype(int)
+    detector = DensityRatio(
+        around="positives", n_positives=4, metric="cosine", device="cpu"
+    ).fit(Z, y)
+    sphere = [X / np.linalg.norm(X, axis=1, keepdims=True) for X in (Q, Z)]
+    expected = ball_by_hand(sphere[0], sphere[1][:20], sphere[1][20:], 4)
+    np.testing.assert_allclose(detector.score_samples(Q * 3), expected)
+
+
+def test_sampled_and_other_rows_of_u_are_treated_alike():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(4_000, 2))
+    y = (np.arange(4_000) < 40).astype(int)
+    detector = DensityRatio(max_unlabeled=400, random_state=0, device="cpu").fit(Z, y)
+    assert detector.around_ == "positives"
+    sampled = (Z[40:, None] == detector.unlabeled_[None]).all(-1).any(1)
+    scores = detector.score_samples(Z[40:])
+    assert sampled.sum() == 400
+    assert scores[sampled].mean() == pytest.approx(scores[~sampled].mean(), rel=0.15)
+
+
+def test_rare_positives_choose_the_ball(Z):
+    common = DensityRatio(n_neighbors=20, device="cpu").fit(Z, np.arange(80) < 40)
+    rare = DensityRatio(n_neighbors=20, device="cpu").fit(Z, np.arange(80) < 5)
+    assert (common.around_, rare.around_) == ("rows", "positives")
+    assert rare.n_positives_ == 4
 
 
 def test_density_ratio_needs_labels(Z):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from denspu._device import resolve_device
 from denspu._parameters import OneOf, Whole, check_parameters
@@ -15,20 +17,31 @@ from denspu.base import CONTAMINATION_RULE, Detector, Rules
 from denspu.detectors.neighbours import Metric, Neighbours
 from denspu.exceptions import InvalidInputError, LabelError
 
+EXPECTED_POSITIVES = 5
+"""``around="rows"`` needs about this many positives among its neighbours by chance."""
+
 
 class DensityRatio(Detector):
-    """Score rows by the share of labelled positives among their nearest of P ∪ U.
+    """Score rows by the share of labelled positives in their surroundings.
 
     Under SCAR the share is near the label frequency inside the positive region and
-    near zero outside. Above ``max_unlabeled`` rows a random sample stands for U, and
-    each of its rows counts for as many as it represents, so that the cost of scoring
-    a row stays bounded.
+    near zero outside. The surroundings of a row are either its nearest rows of P ∪ U,
+    or, where positives are rare, the ball that holds its nearest few positives. Above
+    ``max_unlabeled`` rows a random sample stands for U, and each of its rows counts
+    for as many as it represents, so that the cost of scoring a row stays bounded.
 
     Parameters
     ----------
+    around : {"auto", "rows", "positives"}, default="auto"
+        ``"rows"``: the share of P among the ``n_neighbors`` nearest of P ∪ U.
+        ``"positives"``: ``n_positives`` against the rows of U that are nearer than the
+        ``n_positives``-th nearest positive. ``"auto"``: ``"rows"`` where these would
+        hold 5 positives by chance.
     n_neighbors : int or "auto", default="auto"
-        Neighbours looked at; ``"auto"`` is 1 % of the reference rows, from 10 to 500.
-    metric : {"cosine", "euclidean"}, default="euclidean"
+        ``"auto"`` is 1 % of the reference rows, from 10 to 500.
+    n_positives : int, default=10
+        At most all other positives.
+    metric : {"euclidean", "cosine"}, default="euclidean"
     max_unlabeled : int or None, default=50_000
         Unlabelled rows kept as reference.
     contamination : "auto" or float in (0, 0.5], default="auto"
@@ -41,7 +54,9 @@ class DensityRatio(Detector):
 
     needs_unlabeled: ClassVar[bool] = True
     _rules: ClassVar[Rules] = {
+        "around": (OneOf("auto", "rows", "positives"),),
         "n_neighbors": (OneOf("auto"), Whole(1)),
+        "n_positives": (Whole(1),),
         "metric": (OneOf("cosine", "euclidean"),),
         "max_unlabeled": (OneOf(None), Whole(1)),
         "contamination": CONTAMINATION_RULE,
@@ -50,14 +65,18 @@ class DensityRatio(Detector):
     def __init__(
         self,
         *,
+        around: Literal["auto", "rows", "positives"] = "auto",
         n_neighbors: int | Literal["auto"] = "auto",
+        n_positives: int = 10,
         metric: Metric = "euclidean",
         max_unlabeled: int | None = 50_000,
         contamination: float | Literal["auto"] = "auto",
         random_state: RandomState = None,
         device: str = "auto",
     ) -> None:
+        self.around = around
         self.n_neighbors = n_neighbors
+        self.n_positives = n_positives
         self.metric = metric
         self.max_unlabeled = max_unlabeled
         self.contamination = contamination
@@ -91,31 +110,62 @@ class DensityRatio(Detector):
             rng = randomness.numpy("reference")
             unlabeled = rng.choice(unlabeled, self.max_unlabeled, replace=False)
             unlabeled.sort()
-        self.reference_ = np.concatenate([Z[positive], Z[unlabeled]])
-        self.n_positive_ = int(positive.sum())
+        self.positives_ = Z[positive]
+        self.unlabeled_ = Z[unlabeled]
         self.represents_ = n_unlabeled / len(unlabeled)
+        n_reference = len(self.positives_) + len(unlabeled)
         wanted = self.n_neighbors
         if wanted == "auto":
-            wanted = int(np.clip(len(self.reference_) // 100, 10, 500))
-        self.n_neighbors_ = min(wanted, len(self.reference_) - 1)
+            wanted = int(np.clip(n_reference // 100, 10, 500))
+        self.n_neighbors_ = min(wanted, n_reference - 1)
+        self.n_positives_ = min(self.n_positives, len(self.positives_) - 1)
+        by_chance = self.n_neighbors_ * len(self.positives_) / n_reference
+        self.around_ = self.around
+        if self.around == "auto":
+            enough = by_chance >= EXPECTED_POSITIVES and self.represents_ == 1
+            self.around_ = "rows" if enough else "positives"
 
     def _score(self, Z: FloatArray) -> FloatArray:
-        return self._share(Z, self.n_neighbors_, own_positive=False)
+        return self._share(Z, own=0)
 
     def _scores_by_others(self, Z: FloatArray) -> FloatArray:
         """Score the labelled positives without counting each for itself."""
-        return self._share(Z, self.n_neighbors_, own_positive=True)
+        return self._share(Z, own=1)
 
-    def _share(self, Z: FloatArray, k: int, own_positive: bool) -> FloatArray:
-        """Return #P / (#P + #U) among the neighbours, U weighted by what it stands for.
+    def _share(self, Z: FloatArray, own: int) -> FloatArray:
+        share = self._among_rows if self.around_ == "rows" else self._around_positives
+        return share(Z, own, resolve_device(self.device))
 
-        Ties between equal shares are broken by how near the neighbours are.
-        """
-        device = resolve_device(self.device)
-        neighbours = Neighbours(self.reference_, self.metric, device)
+    def _among_rows(self, Z: FloatArray, own: int, device: torch.device) -> FloatArray:
+        """Return #P / (#P + #U) among the nearest, U weighted by what it stands for."""
+        k, n_positive = self.n_neighbors_, len(self.positives_)
+        reference = np.concatenate([self.positives_, self.unlabeled_])
         out = np.empty(len(Z))
-        for block in neighbours.search(Z, k + own_positive):
-            index = block.index[:, own_positive:]
-            labelled = (index < self.n_positive_).sum(1)
+        for block in Neighbours(reference, self.metric, device).search(Z, k + own):
+            labelled = (block.index[:, own:] < n_positive).sum(1)
             out[block.rows] = labelled / (labelled + (k - labelled) * self.represents_)
         return out
+
+    def _around_positives(
+        self, Z: FloatArray, own: int, device: torch.device
+    ) -> FloatArray:
+        """Return j / (j + #U) within the distance of the j-th nearest positive."""
+        j = self.n_positives_
+        unlabeled = Neighbours(self.unlabeled_, self.metric, device)
+        positives = unlabeled.aligned(self.positives_)
+        out = np.empty(len(Z))
+        for rows, block in unlabeled.blocks(Z):
+            near = positives.similarity(block).topk(j + own, dim=1).values
+            inside = self._count(unlabeled.similarity(block), near[:, -1:], block)
+            out[rows] = j / (j + inside.cpu().numpy() * self.represents_)
+        return out
+
+    def _count(self, similar: Tensor, least: Tensor, block: Tensor) -> Tensor:
+        """Count rows of U at least as near, leaving out the query itself.
+
+        A sampled row would count for many others; one that was not sampled for none.
+        """
+        square = (block**2).sum(1, keepdim=True)
+        itself = square if self.metric == "cosine" else square / 2
+        itself = itself * (1 - 16 * torch.finfo(block.dtype).eps)
+        return ((similar >= least) & (similar < itself)).sum(1).double()

@@ -9,9 +9,10 @@ precision.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -28,8 +29,8 @@ BLOCK_CELLS = {"cpu": 1 << 25, "cuda": 1 << 29}
 EXACT_CELLS = 1 << 22
 """(queries x k x features) held at once for exact distances."""
 
-SPARE = 8
-"""Candidates looked at beyond the k-th where rounding might have swapped them."""
+SPARE = 16
+"""Candidates on each side of the k-th that are compared again where in doubt."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +62,30 @@ class Neighbours:
         self.device = torch.device(device)
         self.metric = metric
         rows = self._to_tensor(reference)
-        self.centre = rows.mean(0) if metric == "euclidean" else rows.new_zeros(())
-        self.rows = self._prepare(rows)
-        self.half_square = (self.rows**2).sum(1) / 2
+        self.centre = _centre(rows) if metric == "euclidean" else rows.new_zeros(())
+        self._hold(rows)
+
+    def _hold(self, rows: Tensor) -> None:
+        """Keep the rows with -|r|²/2 as one more column (0 for cosine)."""
+        rows = self._prepare(rows)
+        square = (rows**2).sum(1, keepdim=True)
+        self.longest = square.max().sqrt()
+        last = torch.zeros_like(square) if self.metric == "cosine" else -square / 2
+        self.table = torch.cat([rows, last], dim=1)
+
+    @property
+    def rows(self) -> Tensor:
+        """Return the reference rows as they are compared."""
+        return self.table[:, :-1]
+
+    def aligned(self, reference: Any) -> Self:
+        """Return other reference rows whose similarities compare with these."""
+        other = copy.copy(self)
+        other._hold(self._to_tensor(reference).to(self.table.dtype))
+        return other
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.table)
 
     def _to_tensor(self, Z: Any) -> Tensor:
         if not isinstance(Z, Tensor):
@@ -87,13 +106,13 @@ class Neighbours:
         step = max(1, cells // max(1, len(self)))
         for start in range(0, len(queries), step):
             rows = slice(start, min(start + step, len(queries)))
-            block = self._to_tensor(queries[rows]).to(self.rows.dtype)
+            block = self._to_tensor(queries[rows]).to(self.table.dtype)
             yield rows, self._prepare(block)
 
     def similarity(self, block: Tensor) -> Tensor:
         """Return q·r - |r|²/2 (euclidean) or q·r (cosine): larger is nearer."""
-        product = block @ self.rows.T
-        return product if self.metric == "cosine" else product.sub_(self.half_square)
+        one = torch.ones_like(block[:, :1])
+        return torch.cat([block, one], dim=1) @ self.table.T
 
     def search(
         self,
@@ -137,32 +156,35 @@ class Neighbours:
         """Return the k largest similarities and their rows, rounding undone."""
         top = similar.topk(min(k + SPARE, available), dim=1)
         value, index = top.values[:, :k], top.indices[:, :k]
-        doubtful = self._doubtful(block, top.values, k)
-        if len(doubtful):
+        rounding = self._rounding(block)
+        if value.dtype == torch.float64 or top.values.shape[1] == k:
+            return value, index
+        close = (value[:, -1] - top.values[:, k] <= rounding).nonzero().flatten()
+        if len(close):
             value, index = value.clone(), index.clone()
-            exact = self._exact(block[doubtful], top.indices[doubtful])
-            best = exact.topk(k, dim=1)
-            index[doubtful] = top.indices[doubtful].gather(1, best.indices)
-            value[doubtful] = best.values.to(value.dtype)
+            first = max(0, k - SPARE)
+            exact = self._exact(block[close], top.indices[close][:, first:])
+            best = exact.topk(k - first, dim=1)
+            chosen = top.indices[close][:, first:].gather(1, best.indices)
+            index[close[:, None], torch.arange(first, k, device=self.device)] = chosen
+            value[close, first:] = best.values.to(value.dtype)
         return value, index
 
-    def _doubtful(self, block: Tensor, value: Tensor, k: int) -> Tensor:
-        """Return the queries whose k-th and next neighbour rounding may swap."""
-        if value.shape[1] == k or value.dtype == torch.float64:
-            return torch.empty(0, dtype=torch.int64, device=value.device)
-        reach = (2 * self.half_square).max().sqrt()
-        scale = block.norm(dim=1) * reach + reach**2
-        rounding = scale * torch.finfo(value.dtype).eps * block.shape[1] ** 0.5
-        return (value[:, k - 1] - value[:, k] <= rounding).nonzero().flatten()
+    def _rounding(self, block: Tensor) -> Tensor:
+        """Return a bound on the rounding of each query's similarities."""
+        scale = block.norm(dim=1) * self.longest + self.longest**2
+        return scale * torch.finfo(block.dtype).eps * block.shape[1] ** 0.5
 
     def _exact(self, block: Tensor, index: Tensor) -> Tensor:
         """Return similarities with chosen rows in double precision."""
         out = torch.empty(index.shape, dtype=torch.float64, device=index.device)
-        for i, (query, chosen) in enumerate(zip(block, index, strict=True)):
-            rows = self.rows[chosen].double()
-            out[i] = rows @ query.double()
+        step = max(1, EXACT_CELLS // (index.shape[1] * block.shape[1]))
+        for start in range(0, len(block), step):
+            part = slice(start, start + step)
+            rows = self.rows[index[part]].double()  # (queries, candidates, d)
+            out[part] = torch.einsum("qcd,qd->qc", rows, block[part].double())
             if self.metric == "euclidean":
-                out[i] -= (rows**2).sum(1) / 2
+                out[part] -= rows.square().sum(-1) / 2
         return out
 
     def _distance(self, block: Tensor, value: Tensor) -> Tensor:
@@ -183,3 +205,10 @@ class Neighbours:
             else:
                 out[part] = (rows - query).square().sum(-1).sqrt()
         return out
+
+
+def _centre(rows: Tensor) -> Tensor:
+    """Return the mean of rows far from the origin, where products lose digits."""
+    mean = rows.mean(0)
+    far = mean.square().sum() > rows.var(0, correction=0).sum()
+    return mean if far else torch.zeros_like(mean)

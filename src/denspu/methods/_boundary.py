@@ -195,11 +195,12 @@ def judge(
             fn=float(np.mean(positive >= 0)),
             fp=float(np.mean(dense < 0)),
         )
-    if auc < CHANCE_AUC:
+    if auc < max(CHANCE_AUC, 0.5 + 2 * _auc_error(checks)):
         warnings.warn(
             f"The boundary ranks held-out positives no better than unlabelled rows "
-            f"(AUC {auc:.2f}, chance is 0.5). Its negatives are close to random: try "
-            "another encoder, or check that the features tell the classes apart.",
+            f"(AUC {auc:.2f}, chance is 0.5). Unless almost all of U is positive, its "
+            "negatives are close to random: try another encoder, or check that the "
+            "features tell the classes apart.",
             WeakBoundaryWarning,
             stacklevel=2,
         )
@@ -209,6 +210,13 @@ def judge(
 def _auc(positive: FloatArray, unlabeled: FloatArray) -> float:
     is_positive = np.r_[np.ones(len(positive)), np.zeros(len(unlabeled))]
     return float(roc_auc_score(is_positive, np.r_[positive, unlabeled]))
+
+
+def _auc_error(checks: list[HeldOutScores]) -> float:
+    """Return the standard error of the AUC of scores that mean nothing."""
+    n = sum(len(c.positive) for c in checks)
+    m = len(checks[0].unlabeled)
+    return float(np.sqrt((n + m + 1) / (12 * n * m)))
 
 
 def expected_loss(contamination: float, fn: float, fp: float) -> float:

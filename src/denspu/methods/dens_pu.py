@@ -156,6 +156,10 @@ class DensPU(PUClassifier):
         self.detector_: Any = parts["detector"]
         self.selector_: Any = parts["selector"]
         self.classifier_: Any = parts["classifier"]
+        self.classify_on_ = self._sees(data.kind)
+        refuse_kind(self.encoder_, data.kind, "encoder")
+        if self.classify_on_ == "input" or data.kind == "table":
+            refuse_kind(self.classifier_, data.kind, "classifier")
         self.stages_ = Stages()
         Z = self._encode(data)
         self._bound(Z, data, settings, randomness)
@@ -163,7 +167,6 @@ class DensPU(PUClassifier):
         self._classify(Z, data)
 
     def _encode(self, data: PUInput) -> FloatArray:
-        refuse_kind(self.encoder_, data.kind, "encoder")
         with self.stages_.stage("encode") as facts:
             self.encoder_.fit(data.X, data.positive.astype(np.int64))
             Z = self.encoder_.transform(data.X)
@@ -217,8 +220,10 @@ class DensPU(PUClassifier):
             self.unlabeled_inlier_: BoolArray = (
                 self.unlabeled_scores_ >= self.detector_.threshold_
             )
-            facts["contamination"] = boundary.contamination
+            if threshold is None:
+                facts["contamination"] = boundary.contamination
             facts["threshold"] = float(self.detector_.threshold_)
+            facts["threshold_from"] = _threshold_source(contamination, threshold)
             facts["predicted_inlier"] = int(self.unlabeled_inlier_.sum())
             facts["leftovers"] = int((~self.unlabeled_inlier_).sum())
             if checks:
@@ -245,9 +250,6 @@ class DensPU(PUClassifier):
             facts["known_negatives"] = int(data.known_negative.sum())
 
     def _classify(self, Z: FloatArray, data: PUInput) -> None:
-        self.classify_on_ = self._sees(data.kind)
-        if self.classify_on_ == "input":
-            refuse_kind(self.classifier_, data.kind, "classifier")
         positive = np.flatnonzero(data.positive)
         rows = np.concatenate([positive, self.negative_index_])
         target = np.r_[np.ones(len(positive)), np.zeros(len(rows) - len(positive))]
@@ -308,6 +310,14 @@ class DensPU(PUClassifier):
             not isinstance(encoder, str | type) and allows_nan(encoder)
         )
         return tags
+
+
+def _threshold_source(contamination: str | float, threshold: float | None) -> str:
+    if threshold is not None:
+        return "held-out positives"
+    if contamination == "heldout":
+        return "the detector itself, too few positives or groups to hold out"
+    return "contamination"
 
 
 def _facts_of(part: Any) -> dict[str, Any]:

@@ -54,12 +54,15 @@ class Forest:
         """Turn path lengths summed over trees into scores in [-1, 0).
 
         The score is -2^(-mean path / c(n_samples)); a tree grown on one row says
-        nothing, and its score is -0.5.
+        nothing, and its score is -0.5. ``total_path`` is overwritten by the scores.
         """
         scale = self.n_trees * average_path_length(np.array([self.n_samples]))[0]
         if scale == 0:
-            return np.full(len(total_path), -0.5)
-        return -np.exp2(-total_path / scale)
+            total_path[:] = -0.5
+            return total_path
+        np.divide(total_path, -scale, out=total_path)
+        np.exp2(total_path, out=total_path)
+        return np.negative(total_path, out=total_path)
 
     @classmethod
     def from_sklearn(cls, forest: Any) -> Self:

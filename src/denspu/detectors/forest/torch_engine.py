@@ -15,7 +15,7 @@ from torch import Tensor
 from denspu._typing import FloatArray
 from denspu.detectors.forest.arrays import Forest
 
-CHUNK_CELLS = {"cpu": 1 << 22, "cuda": 1 << 26}
+CHUNK_CELLS = {"cpu": 1 << 18, "cuda": 1 << 26}
 """(rows x trees) worked on at once; about 40 bytes each."""
 
 
@@ -23,7 +23,7 @@ def total_paths(forest: Forest, Z: Any, device: Any = "cpu") -> FloatArray:
     """Return each row's path lengths summed over all trees."""
     device = Z.device if isinstance(Z, Tensor) else torch.device(device)
     walker = _Walker(forest, device)
-    step = max(1, CHUNK_CELLS.get(device.type, 1 << 22) // forest.n_trees)
+    step = max(1, CHUNK_CELLS.get(device.type, CHUNK_CELLS["cpu"]) // forest.n_trees)
     parts = []
     for start in range(0, len(Z), step):
         rows = Z[start : start + step]
