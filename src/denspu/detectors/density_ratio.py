@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from denspu._device import resolve_device
 from denspu._parameters import OneOf, Whole, check_parameters
@@ -14,8 +13,12 @@ from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu._validation import validate_embedding, validate_labels
 from denspu.base import CONTAMINATION_RULE, Detector, Rules
+from denspu.detectors.counting import count_between
 from denspu.detectors.neighbours import Metric, Neighbours
 from denspu.exceptions import InvalidInputError, LabelError
+
+COUNT_CELLS = {"cpu": 1 << 22}
+"""(queries x reference rows) held at once while counting: what caches hold."""
 
 EXPECTED_POSITIVES = 5
 """``around="rows"`` needs about this many positives among its neighbours by chance."""
@@ -42,7 +45,7 @@ class DensityRatio(Detector):
     n_positives : int, default=10
         At most all other positives.
     metric : {"euclidean", "cosine"}, default="euclidean"
-    max_unlabeled : int or None, default=50_000
+    max_unlabeled : int or None, default=20_000
         Unlabelled rows kept as reference.
     contamination : "auto" or float in (0, 0.5], default="auto"
         Share of the labelled positives beyond the threshold; ``"auto"`` leaves a
@@ -69,7 +72,7 @@ class DensityRatio(Detector):
         n_neighbors: int | Literal["auto"] = "auto",
         n_positives: int = 10,
         metric: Metric = "euclidean",
-        max_unlabeled: int | None = 50_000,
+        max_unlabeled: int | None = 20_000,
         contamination: float | Literal["auto"] = "auto",
         random_state: RandomState = None,
         device: str = "auto",
@@ -154,18 +157,14 @@ class DensityRatio(Detector):
         unlabeled = Neighbours(self.unlabeled_, self.metric, device)
         positives = unlabeled.aligned(self.positives_)
         out = np.empty(len(Z))
-        for rows, block in unlabeled.blocks(Z):
+        for rows, block in unlabeled.blocks(Z, cells=COUNT_CELLS.get(device.type)):
             near = positives.similarity(block).topk(j + own, dim=1).values
-            inside = self._count(unlabeled.similarity(block), near[:, -1:], block)
-            out[rows] = j / (j + inside.cpu().numpy() * self.represents_)
+            # A sampled row would count for many others, one not sampled for none: so
+            # no row counts for itself.
+            square = (block**2).sum(1)
+            itself = square if self.metric == "cosine" else square / 2
+            itself = itself * (1 - 16 * torch.finfo(block.dtype).eps)
+            similar = unlabeled.similarity(block)
+            inside = count_between(similar, near[:, -1].contiguous(), itself)
+            out[rows] = j / (j + inside * self.represents_)
         return out
-
-    def _count(self, similar: Tensor, least: Tensor, block: Tensor) -> Tensor:
-        """Count rows of U at least as near, leaving out the query itself.
-
-        A sampled row would count for many others; one that was not sampled for none.
-        """
-        square = (block**2).sum(1, keepdim=True)
-        itself = square if self.metric == "cosine" else square / 2
-        itself = itself * (1 - 16 * torch.finfo(block.dtype).eps)
-        return ((similar >= least) & (similar < itself)).sum(1).double()

@@ -72,6 +72,7 @@ class Neighbours:
         self.longest = square.max().sqrt()
         last = torch.zeros_like(square) if self.metric == "cosine" else -square / 2
         self.table = torch.cat([rows, last], dim=1)
+        self._buffer: Tensor | None = None
 
     @property
     def rows(self) -> Tensor:
@@ -100,9 +101,11 @@ class Neighbours:
         length = rows.norm(dim=1, keepdim=True)
         return rows / length.clamp_min(torch.finfo(rows.dtype).tiny)
 
-    def blocks(self, queries: Any) -> Iterator[tuple[slice, Tensor]]:
+    def blocks(
+        self, queries: Any, cells: int | None = None
+    ) -> Iterator[tuple[slice, Tensor]]:
         """Yield blocks of prepared queries that fit the memory bound."""
-        cells = BLOCK_CELLS.get(self.device.type, BLOCK_CELLS["cpu"])
+        cells = cells or BLOCK_CELLS.get(self.device.type, BLOCK_CELLS["cpu"])
         step = max(1, cells // max(1, len(self)))
         for start in range(0, len(queries), step):
             rows = slice(start, min(start + step, len(queries)))
@@ -110,9 +113,17 @@ class Neighbours:
             yield rows, self._prepare(block)
 
     def similarity(self, block: Tensor) -> Tensor:
-        """Return q·r - |r|²/2 (euclidean) or q·r (cosine): larger is nearer."""
+        """Return q·r - |r|²/2 (euclidean) or q·r (cosine): larger is nearer.
+
+        The next call writes over the answer: fresh memory for every block would cost
+        more than the product.
+        """
         one = torch.ones_like(block[:, :1])
-        return torch.cat([block, one], dim=1) @ self.table.T
+        size = len(block) * len(self.table)
+        if self._buffer is None or len(self._buffer) < size:
+            self._buffer = block.new_empty(size)
+        out = self._buffer[:size].view(len(block), len(self.table))
+        return torch.matmul(torch.cat([block, one], dim=1), self.table.T, out=out)
 
     def search(
         self,
