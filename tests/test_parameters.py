@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from denspu._parameters import HasMethods, Number, OneOf, Whole, check_parameters
+from denspu._parameters import Number, OneOf, Part, Whole, check_parameters
 from denspu._registry import registry
 from denspu.exceptions import InvalidParameterError
 
@@ -81,8 +81,8 @@ def test_one_of_tells_true_from_one():
         (Whole(0, 5), "an integer in [0, 5]"),
         (Whole(4, multiple_of=4), "a multiple of 4 in [4, inf)"),
         (OneOf("a", None), "'a' or None"),
-        (HasMethods("encoder"), "the name of an encoder or such an object"),
-        (HasMethods("detector"), "the name of a detector or such an object"),
+        (Part("encoder"), "the name of an encoder or such an object"),
+        (Part("detector"), "the name of a detector or such an object"),
     ],
 )
 def test_rules_in_words(rule, text):

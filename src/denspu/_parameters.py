@@ -92,7 +92,7 @@ class OneOf:
 
 
 @dataclass(frozen=True)
-class HasMethods:
+class Part:
     """A registered name or an object; names are resolved when the part is built."""
 
     kind: str

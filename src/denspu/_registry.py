@@ -176,7 +176,7 @@ PART_METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "encoder": ("fit", "transform"),
         "densifier": ("densify",),
-        "detector": ("fit", "score_samples", "predict"),
+        "detector": ("fit", "score_samples"),
         "selector": ("select",),
         "classifier": ("fit", "decision_function or predict_proba"),
     }

@@ -89,6 +89,7 @@ def validate_fit(
             f"{type(estimator).__name__} requires y to be passed, but the target y is "
             "None. Pass 1 for labelled positives and 0 for unlabelled rows."
         )
+    X = _off_torch(X)
     kind = input_kind(X)
     checked = validate_X(estimator, X, reset=True, kind=kind)
     positive = validate_labels(y, n_rows=len(checked))
@@ -105,6 +106,7 @@ def validate_X(
     estimator: Any, X: Any, *, reset: bool, kind: InputKind | None = None
 ) -> Any:
     """Check a table or image array; ``reset`` records its shape, else compares."""
+    X = _off_torch(X)
     kind = kind or input_kind(X)
     fitted = getattr(estimator, "input_kind_", kind)
     if not reset and kind != fitted:
@@ -148,6 +150,8 @@ def _validate_table(estimator: Any, X: Any, reset: bool) -> Any:
 
 def allows_nan(estimator: Any) -> bool:
     """Tell whether an estimator's tags allow missing values."""
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return False
     return bool(estimator.__sklearn_tags__().input_tags.allow_nan)
 
 
@@ -226,9 +230,11 @@ def validate_embedding(estimator: Any, Z: Any, *, reset: bool) -> Any:
     CPU as an array otherwise.
     """
     if is_tensor(Z):
+        Z = Z.detach()
+        Z = Z.float() if Z.is_floating_point() and Z.element_size() < 4 else Z
         if Z.device.type != "cpu" and getattr(estimator, "takes_tensors", False):
             return _validate_tensor(estimator, Z, reset)
-        Z = Z.detach().cpu().numpy()
+    Z = _off_torch(Z)
     with _as_input_error():
         return validate_data(estimator, Z, reset=reset, dtype=(np.float64, np.float32))
 
@@ -236,6 +242,11 @@ def validate_embedding(estimator: Any, Z: Any, *, reset: bool) -> Any:
 def is_tensor(Z: Any) -> bool:
     """Tell whether ``Z`` is a torch tensor, without importing torch."""
     return type(Z).__module__.partition(".")[0] == "torch"
+
+
+def _off_torch(X: Any) -> Any:
+    """Return a tensor as an array; anything else as it is."""
+    return X.detach().cpu().numpy() if is_tensor(X) else X
 
 
 def _validate_tensor(estimator: Any, Z: Any, reset: bool) -> Any:
@@ -258,7 +269,12 @@ def _validate_tensor(estimator: Any, Z: Any, reset: bool) -> Any:
 
 
 def check_embedding(Z: Any, *, argument: str = "Z", minimum: int = 1) -> FloatArray:
-    """Check embeddings outside an estimator (densifiers, selectors)."""
+    """Check embeddings outside an estimator (densifiers, an encoder's output)."""
+    if hasattr(Z, "toarray"):
+        raise InvalidInputError(
+            f"{argument} is a sparse matrix; embeddings are dense arrays. Ask for dense "
+            "output, or reduce the dimension."
+        )
     with _as_input_error():
         return check_array(
             Z,

@@ -27,6 +27,7 @@ from sklearn.base import (
     TransformerMixin,
     clone,
 )
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from denspu._parameters import Number, OneOf, Rule, check_parameters
@@ -105,6 +106,7 @@ class Detector(OutlierMixin, BaseEstimator, ABC):
         """Learn what is normal from the rows of ``Z``; ``y`` is ignored."""
         check_parameters(self)
         Z = validate_embedding(self, Z, reset=True)
+        forget(self, "training_scores_")
         self._fit(Z, Randomness(getattr(self, "random_state", None)))
         self.threshold_ = self._initial_threshold(Z)
         return self
@@ -264,21 +266,36 @@ class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _decide(self, X: Any) -> FloatArray:
-        """Return the log-odds of being positive for checked rows."""
+        """Return how positive checked rows are: log-odds, or a margin around 0."""
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return log-odds of the positive class, higher = more positive."""
+        """Return log-odds or a margin, higher = more positive, above 0 = positive."""
         check_is_fitted(self)
         return self._decide(validate_X(self, X, reset=False))
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return columns P(negative), P(positive); rows sum to 1."""
+        """Return columns for negative and positive; rows sum to 1.
+
+        The logistic function of ``decision_function``: a probability where that is a
+        log-odds, and an uncalibrated score where it is a margin (kernel machines).
+        """
         positive = expit(np.asarray(self.decision_function(X), dtype=np.float64))
         return np.column_stack([1 - positive, positive])
 
     def predict(self, X: Any) -> IntArray:
         """Return 1 for positive and 0 for negative."""
         return (self.decision_function(X) > 0).astype(np.int64)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy; -1 and False in ``y`` count as 0, as in ``fit``.
+
+        With PU labels this is no measure of quality: calling all of U negative would
+        score best. Pass true labels.
+        """
+        truth = (np.asarray(y) == 1).astype(np.int64)
+        return float(
+            accuracy_score(truth, self.predict(X), sample_weight=sample_weight)
+        )
 
     def _warn_if_degenerate(self, data: PUInput) -> None:
         """Warn when the fitted model says the same of every unlabelled row."""
@@ -303,6 +320,12 @@ class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def forget(estimator: Any, name: str) -> None:
+    """Delete what an earlier fit left, where this one may not write it again."""
+    if hasattr(estimator, name):
+        delattr(estimator, name)
 
 
 def prepare_part(
@@ -333,8 +356,8 @@ def refuse_kind(part: Any, kind: str, argument: str) -> None:
     """Raise if a part cannot take the kind of input at hand."""
     inputs = getattr(part, "inputs", None)
     if inputs is not None and kind not in inputs:
+        given = {"image": "an image array", "table": "a table"}.get(kind, kind)
         raise InvalidParameterError(
             f"{argument}={type(part).__name__} takes {' or '.join(inputs)} input, and "
-            f"X is {'an image array' if kind == 'image' else 'a table'}. Choose "
-            f"another {argument}."
+            f"would be given {given}. Choose another {argument}."
         )

@@ -101,12 +101,12 @@ def test_the_threshold_does_not_let_a_positive_vouch_for_itself():
     assert alone.training_scores_.tolist() == [0.0, 0.0]
 
 
-def ball_by_hand(Q, P, U, j, weight=1.0):
-    """Return j / (j + #U) in the ball of the j-th nearest positive."""
+def ball_by_hand(Q, P, U, j):
+    """Return j / (j + #U) in the ball of the j-th nearest positive, less the query."""
     to_p, to_u = (np.sqrt(((Q[:, None] - R[None]) ** 2).sum(-1)) for R in (P, U))
     radius = np.sort(to_p, axis=1)[:, j - 1 : j]
-    inside = ((to_u <= radius) & (to_u > 0)).sum(1)
-    return j / (j + weight * inside)
+    inside = (to_u <= radius).sum(1) - (to_u == 0).any(1)
+    return j / (j + inside)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
@@ -139,6 +139,23 @@ def test_sampled_and_other_rows_of_u_are_treated_alike():
     scores = detector.score_samples(Z[40:])
     assert sampled.sum() == 400
     assert scores[sampled].mean() == pytest.approx(scores[~sampled].mean(), rel=0.15)
+
+
+def test_copies_of_a_row_count_as_neighbours(Z):
+    """Many equal negatives are dense, not lonely."""
+    far = np.full((200, 4), 9.0)
+    X = np.concatenate([Z, far])
+    y = (np.arange(280) < 20).astype(int)
+    detector = DensityRatio(around="positives", n_positives=4, device="cpu").fit(X, y)
+    assert detector.score_samples(far[:1])[0] < 0.03
+
+
+def test_a_positive_is_left_out_not_its_copy():
+    P = np.arange(6.0)[:, None] * 10
+    X = np.concatenate([P, P, P, P])
+    y = (np.arange(24) < 6).astype(int)
+    detector = DensityRatio(around="rows", n_neighbors=3, device="cpu").fit(X, y)
+    assert detector.training_scores_.tolist() == [0.0] * 6
 
 
 def test_rare_positives_choose_the_ball(Z):

@@ -85,3 +85,21 @@ def test_a_zero_row_has_no_direction_and_no_nan():
     Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     distance, _ = search(Z, Z, 2, "cosine")
     assert np.isfinite(distance).all()
+
+
+@pytest.mark.parametrize("apart", [1e3, 1e4])
+def test_distant_clusters_do_not_blur_the_neighbours(apart):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(300, 6)) + apart * rng.integers(0, 2, size=(300, 1))
+    Z = Z.astype("f4")
+    distance, index = search(Z, Z, 5, exclude_self=True)
+    exact = brute(Z, Z, "euclidean", exclude_self=True)
+    found = np.take_along_axis(exact, index, 1)
+    np.testing.assert_allclose(found, np.sort(exact, axis=1)[:, :5], rtol=1e-3)
+    np.testing.assert_allclose(distance, found, rtol=1e-3)
+
+
+def test_close_rows_have_exact_distances():
+    Z = np.array([[100.0, 100.0], [100.001, 100.0], [-100.0, 3.0]])
+    distance, _ = search(Z, Z, 2)
+    assert distance[0].tolist() == pytest.approx([0.0, 0.001], abs=1e-9)

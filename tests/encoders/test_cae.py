@@ -189,3 +189,11 @@ def test_the_papers_training_learns_at_full_size():
     assert len(loss) == 50
     assert loss[-1] < 0.75 * loss[0]
     assert encoder.transform(images).shape == (80, 512)
+
+
+def test_the_pixel_range_is_that_of_all_images(tiny_images):
+    X, y = tiny_images
+    X = X.astype(float)
+    X[y == 1] /= 10
+    encoder = CAEEncoder(epochs=1, image_size=8, random_state=0).fit(X, y)
+    assert encoder.scale_.high == X.max()

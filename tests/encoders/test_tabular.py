@@ -216,3 +216,21 @@ def test_the_callers_frame_is_left_alone(frame):
     before = frame.copy()
     TabularEncoder().fit(frame).transform(frame)
     pd.testing.assert_frame_equal(frame, before)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_gaps_weigh_the_same_whatever_the_unit(unit):
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 4)) * unit
+    X[rng.random(X.shape) < 0.1] = np.nan
+    Z = TabularEncoder(scale="common").fit_transform(X)
+    assert Z.shape == (200, 8)
+    assert Z[:, :4].std() == pytest.approx(1, rel=0.1)
+    np.testing.assert_array_equal(Z[:, 4:], np.isnan(X))
+
+
+def test_a_column_of_numbers_and_words_is_refused_by_name():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "code": [1, "x", None]}, dtype=object)
+    frame["a"] = frame["a"].astype(float)
+    with pytest.raises(InvalidInputError, match=r"'code' mixes int and str"):
+        TabularEncoder().fit(frame)

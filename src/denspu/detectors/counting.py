@@ -1,4 +1,4 @@
-"""Counting the entries of each row that lie between two bounds."""
+"""Counting the entries of each row that reach a bound."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from denspu._typing import FloatArray
 ROWS_AT_ONCE = 32
 
 
-def count_between(values: Tensor, low: Tensor, high: Tensor) -> FloatArray:
-    """Return how many entries of each row are at least ``low`` and below ``high``.
+def count_at_least(values: Tensor, low: Tensor) -> FloatArray:
+    """Return how many entries of each row are at least ``low``.
 
     Parameters
     ----------
     values : Tensor of shape (n, m)
-    low, high : Tensor of shape (n,)
+    low : Tensor of shape (n,)
 
     Notes
     -----
@@ -29,14 +29,13 @@ def count_between(values: Tensor, low: Tensor, high: Tensor) -> FloatArray:
     faster than comparing and summing tensors.
     """
     if values.device.type != "cpu" or importlib.util.find_spec("numba") is None:
-        inside = (values >= low[:, None]) & (values < high[:, None])
-        return inside.sum(1).double().cpu().numpy()
-    table, below, above = values.numpy(), low.numpy(), high.numpy()
+        return (values >= low[:, None]).sum(1).double().cpu().numpy()
+    table, least = values.numpy(), low.numpy()
     out = np.empty(len(table))
 
     def work(start: int) -> None:
         rows = slice(start, start + ROWS_AT_ONCE)
-        _compiled()(table[rows], below[rows], above[rows], out[rows])
+        _compiled()(table[rows], least[rows], out[rows])
 
     in_threads(work, range(0, len(table), ROWS_AT_ONCE), n_threads(None))
     return out
@@ -47,12 +46,12 @@ def _compiled() -> Any:
     import numba
 
     @numba.njit(nogil=True, error_model="numpy")
-    def count(values: Any, low: Any, high: Any, out: Any) -> None:
+    def count(values: Any, low: Any, out: Any) -> None:
         for i in range(len(out)):
-            row, least, most = values[i], low[i], high[i]
+            row, least = values[i], low[i]
             found = 0
             for j in range(len(row)):
-                found += (row[j] >= least) & (row[j] < most)
+                found += row[j] >= least
             out[i] = found
 
     return count

@@ -12,8 +12,8 @@ from denspu._parameters import OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu._validation import validate_embedding, validate_labels
-from denspu.base import CONTAMINATION_RULE, Detector, Rules
-from denspu.detectors.counting import count_between
+from denspu.base import CONTAMINATION_RULE, Detector, Rules, forget
+from denspu.detectors.counting import count_at_least
 from denspu.detectors.neighbours import Metric, Neighbours
 from denspu.exceptions import InvalidInputError, LabelError
 
@@ -97,6 +97,7 @@ class DensityRatio(Detector):
             )
         Z = validate_embedding(self, Z, reset=True)
         positive = validate_labels(y, len(Z))
+        forget(self, "training_scores_")
         self._remember(Z, positive, Randomness(self.random_state))
         self.threshold_ = self._initial_threshold(Z[positive])
         return self
@@ -144,8 +145,9 @@ class DensityRatio(Detector):
         k, n_positive = self.n_neighbors_, len(self.positives_)
         reference = np.concatenate([self.positives_, self.unlabeled_])
         out = np.empty(len(Z))
-        for block in Neighbours(reference, self.metric, device).search(Z, k + own):
-            labelled = (block.index[:, own:] < n_positive).sum(1)
+        neighbours = Neighbours(reference, self.metric, device)
+        for block in neighbours.search(Z, k, exclude_self=bool(own)):
+            labelled = (block.index < n_positive).sum(1)
             out[block.rows] = labelled / (labelled + (k - labelled) * self.represents_)
         return out
 
@@ -159,12 +161,14 @@ class DensityRatio(Detector):
         out = np.empty(len(Z))
         for rows, block in unlabeled.blocks(Z, cells=COUNT_CELLS.get(device.type)):
             near = positives.similarity(block).topk(j + own, dim=1).values
+            similar = unlabeled.similarity(block)
+            inside = count_at_least(similar, near[:, -1].contiguous())
             # A sampled row would count for many others, one not sampled for none: so
-            # no row counts for itself.
+            # no row counts for itself. A copy of it in U looks the same and is left
+            # out with it, once.
             square = (block**2).sum(1)
             itself = square if self.metric == "cosine" else square / 2
-            itself = itself * (1 - 16 * torch.finfo(block.dtype).eps)
-            similar = unlabeled.similarity(block)
-            inside = count_between(similar, near[:, -1].contiguous(), itself)
-            out[rows] = j / (j + inside * self.represents_)
+            same = similar.amax(1) >= itself * (1 - 4 * torch.finfo(block.dtype).eps)
+            inside -= (same & (itself >= near[:, -1])).cpu().numpy()
+            out[rows] = j / (j + np.maximum(inside, 0) * self.represents_)
         return out

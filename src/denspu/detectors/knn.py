@@ -72,9 +72,7 @@ class KNNDistance(Detector):
         device = resolve_device(self.device)
         neighbours = Neighbours(self.reference_, self.metric, device)
         out = np.empty(len(Z))
-        found = neighbours.search(
-            Z, self.n_neighbors_, exclude_self=exclude_self, exact_distance=True
-        )
+        found = neighbours.search(Z, self.n_neighbors_, exclude_self=exclude_self)
         for block in found:
             distance = block.distance
             far = distance[:, -1] if self.statistic == "kth" else distance.mean(1)

@@ -29,6 +29,9 @@ BLOCK_CELLS = {"cpu": 1 << 25, "cuda": 1 << 29}
 EXACT_CELLS = 1 << 22
 """(queries x k x features) held at once for exact distances."""
 
+SAFE = 1e4
+"""A squared distance this many times its rounding is as good as exact."""
+
 SPARE = 16
 """Candidates on each side of the k-th that are compared again where in doubt."""
 
@@ -131,7 +134,6 @@ class Neighbours:
         k: int,
         *,
         exclude_self: bool = False,
-        exact_distance: bool = False,
     ) -> Iterator[Found]:
         """Yield the ``k`` nearest reference rows of each query, block by block.
 
@@ -140,10 +142,6 @@ class Neighbours:
         exclude_self : bool
             The queries are the reference rows themselves: leave each one out of its
             own neighbours.
-        exact_distance : bool
-            Compute the neighbours' distances from differences in double precision:
-            right to the last digits also between close rows, and the same whatever
-            the block. Costs k·d operations a query.
         """
         available = len(self) - exclude_self
         if not 1 <= k <= available:
@@ -157,8 +155,7 @@ class Neighbours:
                 own = torch.arange(rows.start, rows.stop, device=self.device)
                 similar.scatter_(1, own[:, None], -torch.inf)
             value, index = self._settle(block, similar, k, available)
-            measure = self._exact_distance if exact_distance else self._distance
-            distance = measure(block, index if exact_distance else value)
+            distance = self._distance(block, value.double(), index)
             yield Found(rows, distance.cpu().numpy(), index.cpu().numpy())
 
     def _settle(
@@ -167,19 +164,33 @@ class Neighbours:
         """Return the k largest similarities and their rows, rounding undone."""
         top = similar.topk(min(k + SPARE, available), dim=1)
         value, index = top.values[:, :k], top.indices[:, :k]
-        rounding = self._rounding(block)
         if value.dtype == torch.float64 or top.values.shape[1] == k:
             return value, index
-        close = (value[:, -1] - top.values[:, k] <= rounding).nonzero().flatten()
-        if len(close):
-            value, index = value.clone(), index.clone()
-            first = max(0, k - SPARE)
-            exact = self._exact(block[close], top.indices[close][:, first:])
-            best = exact.topk(k - first, dim=1)
-            chosen = top.indices[close][:, first:].gather(1, best.indices)
-            index[close[:, None], torch.arange(first, k, device=self.device)] = chosen
-            value[close, first:] = best.values.to(value.dtype)
+        rounding, first = self._rounding(block), max(0, k - SPARE)
+        close = value[:, -1] - top.values[:, k] <= rounding
+        wide = value[:, -1] - top.values[:, -1] <= rounding
+        wide |= (value[:, first] - top.values[:, k] <= rounding) & (first > 0)
+        value, index = value.clone(), index.clone()
+        near = (close & ~wide).nonzero().flatten()
+        if len(near):  # only the candidates around the k-th are in doubt
+            candidates = top.indices[near][:, first:]
+            best = self._exact(block[near], candidates).topk(k - first, dim=1)
+            index[near, first:] = candidates.gather(1, best.indices)
+            value[near, first:] = best.values.to(value.dtype)
+        far = (close & wide).nonzero().flatten()
+        if len(far):  # rounding hides the order: compare with every row again
+            best = self._in_double(block[far], similar[far]).topk(k, dim=1)
+            value[far], index[far] = best.values.to(value.dtype), best.indices
         return value, index
+
+    def _in_double(self, block: Tensor, similar: Tensor) -> Tensor:
+        """Return similarities with all rows in double precision."""
+        exact = torch.cat([block, torch.ones_like(block[:, :1])], 1).double()
+        exact = exact @ self.table.double().T
+        if self.metric == "euclidean":  # the last column was rounded
+            exact -= self.table[:, -1].double()
+            exact -= self.rows.double().square().sum(1) / 2
+        return exact.masked_fill_(similar == -torch.inf, -torch.inf)
 
     def _rounding(self, block: Tensor) -> Tensor:
         """Return a bound on the rounding of each query's similarities."""
@@ -198,24 +209,18 @@ class Neighbours:
                 out[part] -= rows.square().sum(-1) / 2
         return out
 
-    def _distance(self, block: Tensor, value: Tensor) -> Tensor:
-        if self.metric == "cosine":
-            return 1 - value
-        square = (block**2).sum(1, keepdim=True) - 2 * value
-        return square.clamp_min(0).sqrt()
-
-    def _exact_distance(self, block: Tensor, index: Tensor) -> Tensor:
-        out = torch.empty(index.shape, dtype=torch.float64, device=index.device)
-        step = max(1, EXACT_CELLS // (index.shape[1] * block.shape[1]))
-        for start in range(0, len(block), step):
-            part = slice(start, start + step)
-            rows = self.rows[index[part]].double()  # (queries, k, d)
-            query = block[part].double()[:, None]
-            if self.metric == "cosine":
-                out[part] = 1 - (rows * query).sum(-1)
-            else:
-                out[part] = (rows - query).square().sum(-1).sqrt()
-        return out
+    def _distance(self, block: Tensor, value: Tensor, index: Tensor) -> Tensor:
+        """Return distances; those that rounding would spoil come from differences."""
+        length = (block.double() ** 2).sum(1, keepdim=True)
+        # On the sphere 1 - cos is half the squared distance.
+        square = (2 if self.metric == "cosine" else length) - 2 * value
+        doubtful = square < SAFE * self._rounding(block)[:, None]
+        for part in doubtful.nonzero().split(EXACT_CELLS // block.shape[1] + 1):
+            query, place = part[:, 0], part[:, 1]
+            difference = self.rows[index[query, place]].double() - block[query]
+            square[query, place] = difference.square().sum(1)
+        square = square.clamp_min(0)
+        return square / 2 if self.metric == "cosine" else square.sqrt()
 
 
 def _centre(rows: Tensor) -> Tensor:

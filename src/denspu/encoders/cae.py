@@ -81,9 +81,9 @@ class CAEEncoder(Encoder):
         """Train the autoencoder; ``y`` are PU labels (all rows count if missing)."""
         check_parameters(self)
         images = validate_X(self, X, reset=True, kind="image")
+        self.scale_ = PixelScale.of(images)  # of all: U may be brighter than P
         if y is not None and self.fit_on == "positive":
             images = images[validate_labels(y, len(images))]
-        self.scale_ = PixelScale.of(images)
         self.n_trained_on_ = len(images)
         device = resolve_device(self.device)
         randomness = Randomness(self.random_state)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
@@ -103,15 +103,15 @@ class TabularEncoder(Encoder):
         """Return how the columns were scaled."""
         return {"scale": self.scale_}
 
-    def _for_numbers(self) -> Pipeline:
-        return make_pipeline(
-            SimpleImputer(
-                strategy="median",
-                add_indicator=self.missing_indicator,
-                keep_empty_features=True,
-            ),
+    def _for_numbers(self) -> FeatureUnion | Pipeline:
+        """Fill and scale the numbers; beside them, 0 and 1 say what was missing."""
+        filled = make_pipeline(
+            SimpleImputer(strategy="median", keep_empty_features=True),
             SharedScaler() if self.scale_ == "common" else StandardScaler(),
         )
+        if not self.missing_indicator:
+            return filled
+        return make_union(filled, MissingIndicator(error_on_new=False))
 
     def _for_frame(self, frame: Any) -> ColumnTransformer:
         numbers, categories, other = _sort_columns(frame)
@@ -144,13 +144,14 @@ class SharedScaler(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the means and the number."""
+        X = np.asarray(X)
         self.mean_ = X.mean(axis=0)
         self.spread_ = max(float(np.sqrt(X.var(axis=0).mean())), np.finfo(X.dtype).tiny)
         return self
 
     def transform(self, X: Any) -> FloatArray:
         """Return the scaled columns."""
-        return (X - self.mean_) / self.spread_
+        return (np.asarray(X) - self.mean_) / self.spread_
 
 
 def _one_kind_of_gap(frame: Any) -> Any:
@@ -158,6 +159,12 @@ def _one_kind_of_gap(frame: Any) -> Any:
     frame = frame.copy(deep=False)
     for name in _sort_columns(frame)[1]:
         column = frame[name].astype(object)
+        kinds = sorted({type(value).__name__ for value in column[column.notna()]})
+        if len(kinds) > 1:
+            raise InvalidInputError(
+                f"Column {name!r} mixes {' and '.join(kinds)}. Give it one type, with "
+                f"frame[{name!r}].astype(str), say."
+            )
         frame[name] = column.where(column.notna(), None)
     return frame
 

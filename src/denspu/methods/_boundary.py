@@ -78,6 +78,8 @@ def fit_boundary(
     fitted = prepare_part(detector, randomness, f"{name}/detector")
     if getattr(fitted, "contamination", None) == "auto" and contamination != "heldout":
         fitted.set_params(contamination=share)
+    share = getattr(fitted, "contamination", share)
+    share = UNDENSIFIED_CONTAMINATION if isinstance(share, str) else float(share)
     rows = np.concatenate([dense, Z]) if len(dense) else Z
     if getattr(fitted, "needs_unlabeled", False) and unlabeled is not None:
         is_positive = np.arange(len(rows) + len(unlabeled)) < len(rows)
@@ -125,8 +127,10 @@ def held_out_scores(
     sample = _sample(Z_unlabeled, randomness.numpy("check/unlabeled"))
     found = []
     for i, (keep, held) in enumerate(positive_folds(len(Z), groups, randomness)):
-        if i == checks or len(keep) < 2:
+        if i == checks:
             break
+        if len(keep) < 2:
+            continue
         name = f"check/{i}"
         fold = draw_boundary(
             Z[keep], densifier, detector, contamination, randomness, name, Z_unlabeled

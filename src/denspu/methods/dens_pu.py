@@ -12,16 +12,23 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from denspu._device import resolve_device
-from denspu._parameters import HasMethods, Number, OneOf, Whole
+from denspu._parameters import Number, OneOf, Part, Whole
 from denspu._random import Randomness
 from denspu._registry import Kind, registry, resolve_part
 from denspu._stages import Stages
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
-from denspu._validation import PUInput, allows_nan, take_rows, validate_X
+from denspu._validation import (
+    PUInput,
+    allows_nan,
+    check_embedding,
+    take_rows,
+    validate_X,
+)
 from denspu.base import (
     BoundaryResult,
     PUClassifier,
     Rules,
+    forget,
     prepare_part,
     refuse_kind,
 )
@@ -102,7 +109,7 @@ class DensPU(PUClassifier):
 
     _rules: ClassVar[Rules] = {
         "preset": (OneOf(None, "paper"),),
-        **{name: (HasMethods(kind),) for name, kind in PART_KINDS.items()},
+        **{name: (Part(kind),) for name, kind in PART_KINDS.items()},
         "contamination": (
             OneOf("auto", "ratio", "heldout"),
             Number(0, 0.5, "right"),
@@ -158,8 +165,9 @@ class DensPU(PUClassifier):
         self.classifier_: Any = parts["classifier"]
         self.classify_on_ = self._sees(data.kind)
         refuse_kind(self.encoder_, data.kind, "encoder")
-        if self.classify_on_ == "input" or data.kind == "table":
-            refuse_kind(self.classifier_, data.kind, "classifier")
+        sees = data.kind if self.classify_on_ == "input" else "table"
+        refuse_kind(self.classifier_, sees, "classifier")
+        forget(self, "held_out_scores_")
         self.stages_ = Stages()
         Z = self._encode(data)
         self._bound(Z, data, settings, randomness)
@@ -169,13 +177,18 @@ class DensPU(PUClassifier):
     def _encode(self, data: PUInput) -> FloatArray:
         with self.stages_.stage("encode") as facts:
             self.encoder_.fit(data.X, data.positive.astype(np.int64))
-            Z = self.encoder_.transform(data.X)
+            Z = self._embed(data.X)
             facts["encoder"] = type(self.encoder_).__name__
             facts["positives"] = int(data.positive.sum())
             facts["unlabeled"] = int(data.unlabeled.sum())
             facts["dimension"] = Z.shape[1]
             facts.update(_facts_of(self.encoder_))
         return Z
+
+    def _embed(self, X: Any) -> FloatArray:
+        return check_embedding(
+            self.encoder_.transform(X), argument="the encoder's output"
+        )
 
     def _bound(
         self,
@@ -200,8 +213,6 @@ class DensPU(PUClassifier):
                 randomness,
                 unlabeled=unlabeled,
             )
-            self.detector_ = boundary.detector
-            facts["detector"] = type(self.detector_).__name__
             checks = held_out_scores(
                 positive,
                 unlabeled,
@@ -212,6 +223,8 @@ class DensPU(PUClassifier):
                 settings["checks"],
                 randomness,
             )
+            self.detector_ = boundary.detector
+            facts["detector"] = type(self.detector_).__name__
             threshold = None
             if contamination == "heldout" and checks:
                 threshold = self.detector_.threshold_ = held_out_threshold(checks)
@@ -220,10 +233,10 @@ class DensPU(PUClassifier):
             self.unlabeled_inlier_: BoolArray = (
                 self.unlabeled_scores_ >= self.detector_.threshold_
             )
-            if threshold is None:
-                facts["contamination"] = boundary.contamination
             facts["threshold"] = float(self.detector_.threshold_)
             facts["threshold_from"] = _threshold_source(contamination, threshold)
+            if facts["threshold_from"] == "contamination":
+                facts["contamination"] = boundary.contamination
             facts["predicted_inlier"] = int(self.unlabeled_inlier_.sum())
             facts["leftovers"] = int((~self.unlabeled_inlier_).sum())
             if checks:
@@ -271,7 +284,7 @@ class DensPU(PUClassifier):
     # --- answers ---------------------------------------------------------------------
 
     def _decide(self, X: Any) -> FloatArray:
-        seen = X if self.classify_on_ == "input" else self.encoder_.transform(X)
+        seen = X if self.classify_on_ == "input" else self._embed(X)
         if hasattr(self.classifier_, "decision_function"):
             return np.asarray(self.classifier_.decision_function(seen))
         column = list(self.classifier_.classes_).index(1)
@@ -281,7 +294,7 @@ class DensPU(PUClassifier):
     def normality(self, X: Any) -> FloatArray:
         """Return how far inside the boundary rows lie; below 0 is outside."""
         check_is_fitted(self)
-        Z = self.encoder_.transform(validate_X(self, X, reset=False))
+        Z = self._embed(validate_X(self, X, reset=False))
         return self.detector_.score_samples(Z) - self.detector_.threshold_
 
     # --- parameters ------------------------------------------------------------------
@@ -316,7 +329,7 @@ def _threshold_source(contamination: str | float, threshold: float | None) -> st
     if threshold is not None:
         return "held-out positives"
     if contamination == "heldout":
-        return "the detector itself, too few positives or groups to hold out"
+        return "the detector itself: no positives were held out"
     return "contamination"
 
 

@@ -77,11 +77,40 @@ def test_one_varying_feature_among_many_is_found():
     assert (forest.feature[:, 1, 0] == 123).all()
 
 
-def test_equal_rows_cannot_be_split():
-    forest = grow(np.ones((30, 4)))
+@pytest.mark.parametrize("directions", [1, 3])
+def test_equal_rows_cannot_be_split(directions):
+    forest = grow(np.ones((30, 4)), n_directions=directions)
     assert np.isinf(forest.threshold).all()
     expected = average_path_length(np.array([30]))[0]
     assert forest.path[:, 0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("directions", [1, 4])
+def test_planes_in_one_column_are_plain_trees(directions):
+    Z = np.random.default_rng(0).normal(size=(200, 1))
+    forest = grow(Z, n_directions=directions)
+    scores = forest_scores(forest, np.array([[0.0], [9.0]]))
+    assert scores[0] > scores[1] + 0.1
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_planes_find_the_one_varying_feature(directions):
+    Z = np.zeros((40, 60))
+    Z[:, 7] = np.arange(40)
+    forest = grow(Z, n_trees=10, n_directions=directions)
+    assert (forest.feature[:, 1] == 7).any(axis=1).all()
+    assert np.isfinite(forest.threshold[:, 1]).all()
+
+
+def test_binary_data_is_split_until_rows_are_equal():
+    Z = np.random.default_rng(0).integers(0, 2, size=(64, 5)).astype(float)
+    forest = grow(Z, n_trees=6, max_samples=64)
+    for t in range(6):
+        ends = [walk(forest, t, row)[1] for row in Z]
+        for leaf in set(ends):
+            together = Z[[e == leaf for e in ends]]
+            deepest = forest.path[t, leaf] >= forest.depth
+            assert deepest or len(np.unique(together, axis=0)) == 1
 
 
 def test_same_seed_same_trees_whatever_the_threads():

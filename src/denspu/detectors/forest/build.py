@@ -32,6 +32,12 @@ BLOCK_TREES = 125
 REDRAWS = 12
 """Tries at a feature that varies within the node, before all are looked at."""
 
+FEW_FEATURES = 32
+"""Up to this many, all are looked at once the first try fails."""
+
+GRID_CELLS = 1 << 21
+"""(rows x features) read at once while looking at all features."""
+
 
 @dataclass(eq=False)
 class _Level:
@@ -76,6 +82,7 @@ def build_forest(
         Threads; the trees do not depend on it.
     """
     n, d = Z.shape
+    n_directions = min(n_directions, d)
     psi = min(max_samples, n)
     dtype = np.dtype(str(Z.dtype).removeprefix("torch."))
     sizes = [min(BLOCK_TREES, n_trees - t) for t in range(0, n_trees, BLOCK_TREES)]
@@ -151,7 +158,7 @@ class _Grower:
         self.n_features = n_features
         self.depth = depth
         self.rng = rng
-        self.n_directions = min(n_directions, n_features)
+        self.n_directions = n_directions
         feature, self.threshold, self.path = empty_arrays(n_trees, depth, dtype)
         self.feature = np.repeat(feature[..., None], self.n_directions, axis=2)
         self.weight = np.zeros(self.feature.shape, dtype)
@@ -179,38 +186,41 @@ class _Grower:
         )
 
     def _split(self, level: _Level, done: int) -> _Level:
-        if self.n_directions > 1:
-            value, threshold = self._plane(level)
-        else:
-            feature, value, low, high = self._varying_feature(level)
-            level, kept = self._drop_constant(level, low >= high, done)
-            value, low, high = value[kept.rows], low[kept.nodes], high[kept.nodes]
-            self.feature[level.tree, level.slot, 0] = feature[kept.nodes]
-            uniform = self.rng.random(len(low)).astype(low.dtype)
-            threshold = low + uniform * (high - low)
-            threshold = np.where(threshold >= high, low, threshold)
+        draw = self._plane if self.n_directions > 1 else self._axis
+        value, threshold, constant = draw(level)
         self.threshold[level.tree, level.slot] = threshold
-        return _children(level, value > np.repeat(threshold, level.size))
+        keep = np.repeat(~constant, level.size)
+        level = self._set_leaves_aside(level, constant, done)
+        limit = np.repeat(threshold[~constant], level.size)
+        return _children(level, value[keep] > limit)
 
-    def _varying_feature(
-        self, level: _Level
-    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Draw, for each node, one of the features that vary within it."""
+    def _axis(self, level: _Level) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Draw a feature that varies within each node and a threshold in its range.
+
+        Returns the rows' values, the nodes' thresholds (infinite where all rows of the
+        node are equal), and which nodes those are.
+        """
         feature = self.rng.integers(self.n_features, size=len(level.size))
         value, low, high = self._range_of(level, feature)
-        for _ in range(REDRAWS):
+        for _ in range(REDRAWS if self.n_features > FEW_FEATURES else 0):
             stuck = np.flatnonzero(low >= high)
             if len(stuck) == 0:
                 break
             part, rows = _part(level, stuck)
             feature[stuck] = self.rng.integers(self.n_features, size=len(stuck))
             value[rows], low[stuck], high[stuck] = self._range_of(part, feature[stuck])
-        for node in np.flatnonzero(low >= high):
-            part, rows = _part(level, np.array([node]))
-            feature[node] = self._search_all(part)
-            chosen = feature[node : node + 1]
-            value[rows], low[[node]], high[[node]] = self._range_of(part, chosen)
-        return feature, value, low, high
+        stuck = np.flatnonzero(low >= high)
+        if len(stuck):
+            part, rows = _part(level, stuck)
+            feature[stuck] = self._any_varying(part)
+            value[rows], low[stuck], high[stuck] = self._range_of(part, feature[stuck])
+        constant = low >= high
+        uniform = self.rng.random(len(low)).astype(low.dtype)
+        threshold = low + uniform * (high - low)
+        threshold = np.where(threshold >= high, low, threshold)
+        threshold[constant] = np.inf
+        self.feature[level.tree, level.slot, 0] = feature
+        return value, threshold, constant
 
     def _range_of(
         self, level: _Level, feature: IntArray
@@ -223,41 +233,48 @@ class _Grower:
             np.maximum.reduceat(value, start),
         )
 
-    def _search_all(self, one_node: _Level) -> int:
-        """Look at every feature of one node; any will do if none varies."""
-        d, rows = self.n_features, one_node.rows
-        grid = self.take(np.repeat(rows, d), np.tile(np.arange(d), len(rows)))
-        grid = grid.reshape(len(rows), d)
-        varying = np.flatnonzero(grid.min(0) < grid.max(0))
-        return int(self.rng.choice(varying)) if len(varying) else 0
+    def _any_varying(self, level: _Level) -> IntArray:
+        """Look at all features of each node and draw one of those that vary.
 
-    def _drop_constant(
-        self, level: _Level, constant: BoolArray, done: int
-    ) -> tuple[_Level, _Kept]:
-        kept = _Kept(np.repeat(~constant, level.size), ~constant)
-        return self._set_leaves_aside(level, constant, done), kept
+        Where none varies the answer is feature 0.
+        """
+        d, chosen = self.n_features, np.zeros(len(level.size), np.int64)
+        ends = np.cumsum(level.size)
+        nodes_at_once = max(1, GRID_CELLS // (int(level.size.max()) * d))
+        for first in range(0, len(level.size), nodes_at_once):
+            nodes = slice(first, first + nodes_at_once)
+            size = level.size[nodes]
+            begin = ends[first] - level.size[first]
+            rows = level.rows[begin : begin + size.sum()]
+            grid = self.take(np.repeat(rows, d), np.tile(np.arange(d), len(rows)))
+            grid = grid.reshape(len(rows), d)
+            start = np.cumsum(size) - size
+            span = np.maximum.reduceat(grid, start) > np.minimum.reduceat(grid, start)
+            draw = np.where(span, self.rng.random(span.shape), -1.0)
+            chosen[nodes] = np.where(span.any(1), draw.argmax(1), 0)
+        return chosen
 
-    def _plane(self, level: _Level) -> tuple[FloatArray, FloatArray]:
-        """Draw a random plane through each node's bounding box."""
-        nodes, k = len(level.size), self.n_directions
+    def _plane(self, level: _Level) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Draw a random plane through each node's bounding box; see ``_axis``."""
+        nodes, k, dtype = len(level.size), self.n_directions, self.threshold.dtype
         feature = self.rng.random((nodes, self.n_features)).argpartition(k - 1)[:, :k]
-        weight = self.rng.normal(size=(nodes, k)).astype(self.threshold.dtype)
-        value = np.zeros(len(level.rows), self.threshold.dtype)
-        threshold = np.zeros(nodes, self.threshold.dtype)
-        for j in range(k):
-            column, low, high = self._range_of(level, feature[:, j])
-            at = low + self.rng.random(nodes).astype(low.dtype) * (high - low)
+        ranges = [self._range_of(level, feature[:, j]) for j in range(k)]
+        stuck = np.flatnonzero(np.all([low >= high for _, low, high in ranges], axis=0))
+        if len(stuck):  # none of the k features varies: put in one that does, if any
+            part, _ = _part(level, stuck)
+            feature[stuck, 0] = self._any_varying(part)
+            ranges[0] = self._range_of(level, feature[:, 0])
+        constant = np.all([low >= high for _, low, high in ranges], axis=0)
+        weight = self.rng.normal(size=(nodes, k)).astype(dtype)
+        value, threshold = np.zeros(len(level.rows), dtype), np.zeros(nodes, dtype)
+        for j, (column, low, high) in enumerate(ranges):
+            at = low + self.rng.random(nodes).astype(dtype) * (high - low)
             value += np.repeat(weight[:, j], level.size) * column
             threshold += weight[:, j] * at
+        threshold[constant] = np.inf
         self.feature[level.tree, level.slot] = feature
         self.weight[level.tree, level.slot] = weight
-        return value, threshold
-
-
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    rows: BoolArray
-    nodes: BoolArray
+        return value, threshold, constant
 
 
 def _part(level: _Level, nodes: IntArray) -> tuple[_Level, BoolArray]:
