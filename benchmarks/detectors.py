@@ -97,18 +97,32 @@ class PyOD:
         return -self.model.decision_function(Z)
 
 
+def device_mb(device: str) -> float:
+    """Return the GPU memory in use at the peak so far."""
+    if device == "cpu":
+        return 0.0
+    import torch
+
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() / 2**20
+
+
 def timed(make: Callable[[int], Any], Z: Any, Q: Any) -> tuple[Any, dict[str, float]]:
     """Warm up, then return the scores of one fit and their seconds and memory."""
     from denspu.benchmark import peak_memory
 
     make(0).fit(Z[:512]).score_samples(Q[:512])
     facts: dict[str, float] = {}
+    device = str(getattr(Z, "device", "cpu"))
+    before = device_mb(device)
     with peak_memory(facts):
         start = time.perf_counter()
         model = make(0).fit(Z)
         middle = time.perf_counter()
         scores = model.score_samples(Q)
         end = time.perf_counter()
+    if device != "cpu":
+        facts["peak_mb"] = device_mb(device) - before
     return scores, {
         **facts,
         "fit": middle - start,

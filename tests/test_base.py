@@ -261,7 +261,7 @@ def test_prepare_part_copies_objects_without_parameters():
 def test_refuse_kind():
     with pytest.raises(
         InvalidParameterError,
-        match=r"encoder=CAEEncoder takes image input, and X is a table",
+        match=r"encoder=CAEEncoder takes image input, and would be given a table",
     ):
         refuse_kind(CAEEncoder(), "table", "encoder")
     refuse_kind(CAEEncoder(), "image", "encoder")

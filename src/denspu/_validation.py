@@ -272,8 +272,8 @@ def check_embedding(Z: Any, *, argument: str = "Z", minimum: int = 1) -> FloatAr
     """Check embeddings outside an estimator (densifiers, an encoder's output)."""
     if hasattr(Z, "toarray"):
         raise InvalidInputError(
-            f"{argument} is a sparse matrix; embeddings are dense arrays. Ask for dense "
-            "output, or reduce the dimension."
+            f"{argument} is a sparse matrix; embeddings are dense arrays. Ask for "
+            "dense output, or reduce the dimension."
         )
     with _as_input_error():
         return check_array(

@@ -75,7 +75,7 @@ def test_gaps_become_the_median_and_are_marked():
     filled = np.where(np.isnan(X[:, 0]), 2.0, X[:, 0])
     assert Z.shape == (4, 3)
     assert np.allclose(Z[:, 0], standard(filled))
-    assert np.allclose(Z[:, 2], standard([0, 0, 1, 0]))
+    assert Z[:, 2].tolist() == [0, 0, 1, 0]
     plain = TabularEncoder(scale="column", missing_indicator=False).fit_transform(X)
     assert np.allclose(plain, Z[:, :2])
 

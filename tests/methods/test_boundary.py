@@ -258,9 +258,19 @@ def test_a_boundary_at_chance_warns():
 
 @pytest.mark.parametrize(("wins", "warns"), [(54, True), (56, False)])
 def test_where_chance_ends(wins, warns):
-    """One positive above ``wins`` of 100 unlabelled rows has AUC wins/100."""
+    """Positives above ``wins`` of 100 unlabelled rows have AUC wins/100."""
     unlabeled = np.r_[np.zeros(wins), np.full(100 - wins, 2.0)]
+    assert count_warnings(np.ones(3_000), np.tile(unlabeled, 30)) == warns
+
+
+@pytest.mark.parametrize(("n", "warns"), [(20, True), (500, False)])
+def test_few_positives_prove_less(n, warns):
+    unlabeled = np.r_[np.zeros(600), np.full(400, 2.0)]  # AUC 0.6
+    assert count_warnings(np.ones(n), unlabeled) == warns
+
+
+def count_warnings(positive, unlabeled):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        judge([check([1.0], unlabeled=unlabeled)], BOUNDARY)
-    assert len(caught) == warns
+        judge([check(positive, unlabeled=unlabeled)], BOUNDARY)
+    return len(caught)

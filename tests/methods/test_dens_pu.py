@@ -152,7 +152,8 @@ def test_explicit_parts_win_over_the_preset(tiny_images):
 
 def test_the_preset_wants_images(data):
     with pytest.raises(
-        InvalidParameterError, match="encoder=CAEEncoder takes image input, and X is a"
+        InvalidParameterError,
+        match="CAEEncoder takes image input, and would be given",
     ):
         DensPU(preset="paper").fit(data[0], data[1])
 
