@@ -154,9 +154,9 @@ def best(scores: Any) -> Any:
 
 
 def stream(out: Path, n: int, d: int) -> None:
-    """Score a memory map of n rows and of half as many."""
+    """Score a memory map of n rows and of a fifth of them, best of three each."""
     rng = np.random.default_rng(0)
-    forest = IsolationForest(random_state=0, n_estimators=100, n_jobs=THREADS)
+    forest = IsolationForest(random_state=0, n_estimators=300, n_jobs=THREADS)
     forest.set_params(device="cpu").fit(rng.normal(size=(5_000, d)).astype("f4"))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npy"
@@ -165,25 +165,35 @@ def stream(out: Path, n: int, d: int) -> None:
             size = min(100_000, n - start)
             rows[start : start + size] = rng.normal(size=(size, d))
         rows.flush()
-        found = {}
-        forest.score_samples(rows[:10_000])
-        for count in (n // 2, n):
+        seconds = {}
+        for count in (n // 5, n):
             part = np.load(path, mmap_mode="r")[:count]
-            facts: dict[str, float] = {}
-            with peak_memory(facts):
-                start_time = time.perf_counter()
-                forest.score_samples(part)
-                found[count] = time.perf_counter() - start_time
+            seconds[count], peak = best_of_three(forest, part)
             scores_mb = count * 8 / 2**20
             extra = {
-                "peak_mb_beyond_the_scores": facts["peak_mb"] - scores_mb,
+                "peak_mb_beyond_the_scores": peak - scores_mb,
                 "scores_mb": scores_mb,
                 "data_mb": part.nbytes / 2**20,
             }
             if count == n:
-                extra["seconds_ratio_for_twice_the_rows"] = found[n] / found[n // 2]
-            seconds = {"total": found[count]}
-            keep(out, "isolation_forest", "memory map", f"{count}x{d}", seconds, extra)
+                extra["seconds_ratio_for_5_times_the_rows"] = (
+                    seconds[n] / seconds[n // 5]
+                )
+            total = {"total": seconds[count]}
+            keep(out, "isolation_forest", "memory map", f"{count}x{d}", total, extra)
+
+
+def best_of_three(forest: IsolationForest, part: Any) -> tuple[float, float]:
+    """Return the shortest seconds and the largest added memory of three runs."""
+    seconds, peaks = [], []
+    for _ in range(3):
+        facts: dict[str, float] = {}
+        with peak_memory(facts):
+            start = time.perf_counter()
+            forest.score_samples(part)
+            seconds.append(time.perf_counter() - start)
+        peaks.append(facts["peak_mb"])
+    return min(seconds), max(peaks)
 
 
 def table(out: Path) -> str:

@@ -1,4 +1,4 @@
-"""Counting above a bound: compiled and plain code agree with NumPy."""
+"""Counting above bounds: compiled and plain code agree with NumPy."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def test_count_equals_numpy(compiled, monkeypatch):
         monkeypatch.setattr(counting.importlib.util, "find_spec", lambda name: None)
     values = np.random.default_rng(0).integers(0, 9, (100, 57)).astype("f4")
     low = np.linspace(0, 9, 100).astype("f4").round()
-    found = counting.count_at_least(*map(torch.from_numpy, (values, low)))
-    expected = (values >= low[:, None]).sum(1)
-    assert found.tolist() == expected.tolist()
+    high = low[::-1].copy()
+    found = counting.count_at_least(*map(torch.from_numpy, (values, low, high)))
+    for counts, bound in zip(found, (low, high), strict=True):
+        assert counts.tolist() == (values >= bound[:, None]).sum(1).tolist()

@@ -1,4 +1,4 @@
-"""Counting the entries of each row that reach a bound."""
+"""Counting the entries of each row that reach two bounds, in one pass."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from denspu._typing import FloatArray
 ROWS_AT_ONCE = 32
 
 
-def count_at_least(values: Tensor, low: Tensor) -> FloatArray:
-    """Return how many entries of each row are at least ``low``.
+def count_at_least(
+    values: Tensor, low: Tensor, high: Tensor
+) -> tuple[FloatArray, FloatArray]:
+    """Return how many entries of each row are at least ``low``, and at least ``high``.
 
     Parameters
     ----------
     values : Tensor of shape (n, m)
-    low : Tensor of shape (n,)
+    low, high : Tensor of shape (n,)
 
     Notes
     -----
@@ -29,16 +31,18 @@ def count_at_least(values: Tensor, low: Tensor) -> FloatArray:
     faster than comparing and summing tensors.
     """
     if values.device.type != "cpu" or importlib.util.find_spec("numba") is None:
-        return (values >= low[:, None]).sum(1).double().cpu().numpy()
-    table, least = values.numpy(), low.numpy()
-    out = np.empty(len(table))
+        reached = ((values >= bound[:, None]).sum(1) for bound in (low, high))
+        first, second = (count.double().cpu().numpy() for count in reached)
+        return first, second
+    table, least, most = values.numpy(), low.numpy(), high.numpy()
+    out = np.empty((2, len(table)))
 
     def work(start: int) -> None:
         rows = slice(start, start + ROWS_AT_ONCE)
-        _compiled()(table[rows], least[rows], out[rows])
+        _compiled()(table[rows], least[rows], most[rows], out[:, rows])
 
     in_threads(work, range(0, len(table), ROWS_AT_ONCE), n_threads(None))
-    return out
+    return out[0], out[1]
 
 
 @cache
@@ -46,12 +50,13 @@ def _compiled() -> Any:
     import numba
 
     @numba.njit(nogil=True, error_model="numpy")
-    def count(values: Any, low: Any, out: Any) -> None:
-        for i in range(len(out)):
-            row, least = values[i], low[i]
-            found = 0
+    def count(values: Any, low: Any, high: Any, out: Any) -> None:
+        for i in range(len(low)):
+            row, least, most = values[i], low[i], high[i]
+            above_low = above_high = 0
             for j in range(len(row)):
-                found += row[j] >= least
-            out[i] = found
+                above_low += row[j] >= least
+                above_high += row[j] >= most
+            out[0, i], out[1, i] = above_low, above_high
 
     return count

@@ -17,7 +17,7 @@ from denspu.detectors.counting import count_at_least
 from denspu.detectors.neighbours import Metric, Neighbours
 from denspu.exceptions import InvalidInputError, LabelError
 
-COUNT_CELLS = {"cpu": 1 << 22}
+COUNT_CELLS = {"cpu": 1 << 23}
 """(queries x reference rows) held at once while counting: what caches hold."""
 
 EXPECTED_POSITIVES = 5
@@ -161,14 +161,14 @@ class DensityRatio(Detector):
         out = np.empty(len(Z))
         for rows, block in unlabeled.blocks(Z, cells=COUNT_CELLS.get(device.type)):
             near = positives.similarity(block).topk(j + own, dim=1).values
-            similar = unlabeled.similarity(block)
-            inside = count_at_least(similar, near[:, -1].contiguous())
-            # A sampled row would count for many others, one not sampled for none: so
-            # no row counts for itself. A copy of it in U looks the same and is left
-            # out with it, once.
             square = (block**2).sum(1)
             itself = square if self.metric == "cosine" else square / 2
-            same = similar.amax(1) >= itself * (1 - 4 * torch.finfo(block.dtype).eps)
-            inside -= (same & (itself >= near[:, -1])).cpu().numpy()
-            out[rows] = j / (j + np.maximum(inside, 0) * self.represents_)
+            itself = itself * (1 - 4 * torch.finfo(block.dtype).eps)
+            inside, copies = count_at_least(
+                unlabeled.similarity(block), near[:, -1].contiguous(), itself
+            )
+            # A sampled row would count for many others, one not sampled for none: so
+            # no row counts for itself. Of its copies in U one is left out.
+            inside -= (copies > 0) & (inside > 0)
+            out[rows] = j / (j + inside * self.represents_)
         return out
