@@ -18,16 +18,9 @@ MODULES = sorted(
 )
 
 
-def load(name):
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        pytest.skip(f"an optional package is missing: {error}")
-
-
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
-    module = load(name)
+    module = importlib.import_module(name)
     finder = doctest.DocTestFinder(exclude_empty=True)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     with warnings.catch_warnings():

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from denspu._labels import validate_groups
 from denspu._parameters import Number
 from denspu._typing import BoolArray, IntArray
-from denspu._validation import validate_groups
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import torch
 
 from denspu._device import resolve_device
+from denspu._labels import validate_labels
 from denspu._parameters import OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, RandomState
-from denspu._validation import validate_embedding, validate_labels
+from denspu._validation import validate_embedding
 from denspu.base import CONTAMINATION_RULE, Detector, Rules, forget
 from denspu.detectors.counting import count_at_least
 from denspu.detectors.neighbours import Metric, Neighbours

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure, FigureBase
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
+from denspu._labels import validate_labels
 from denspu._typing import FloatArray
-from denspu._validation import check_embedding, validate_labels
+from denspu._validation import check_embedding
 from denspu.exceptions import InvalidInputError, did_you_mean
 from denspu.report.style import (
     ROLES,
