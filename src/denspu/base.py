@@ -30,6 +30,7 @@ from sklearn.base import (
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from denspu._deadline import Deadline
 from denspu._parameters import Number, OneOf, Rule, check_parameters
 from denspu._random import Randomness
 from denspu._thresholds import otsu_cut, prior_cut, quantile_cut
@@ -226,6 +227,62 @@ class Selector(BaseEstimator, ABC):
     @abstractmethod
     def select(self, boundary: BoundaryResult, rng: np.random.Generator) -> IntArray:
         """Return positions within U of the chosen negatives, surest first."""
+
+
+@dataclass(frozen=True, eq=False)
+class RefinerInput:
+    """What the walk hands to a refiner; one row a sample, P and U together."""
+
+    X: Any
+    """The rows as they were given to ``fit``, checked."""
+    Z: FloatArray
+    """Their embeddings."""
+    positive: BoolArray
+    known_negative: BoolArray
+    groups: IntArray | None
+    scores: FloatArray
+    """Normality of every row by the boundary; no positive vouches for itself."""
+    labels: FloatArray
+    """First guess of P(y = 1) from the boundary: 1 for P, 0 for known negatives."""
+    prior_in_unlabeled: float
+    """Estimated share of positives inside U."""
+    encoder: Any
+    """The fitted encoder, for refiners that go on training its network."""
+    deadline: Deadline
+    """When to be done."""
+
+    @property
+    def unlabeled(self) -> BoolArray:
+        """True for rows without a positive label."""
+        return ~self.positive
+
+
+class Refiner(BaseEstimator, ABC):
+    """Step 5 and 6 in one: labels for all of U, refined by ordinary training.
+
+    The paper trains once, on P against a few far negatives. A refiner starts from the
+    boundary's guess for every row of U, trains, looks again, and may take back what
+    it guessed before. ``sees`` says what ``decision_function`` is given.
+    """
+
+    _rules: ClassVar[Rules] = {}
+    inputs: ClassVar[tuple[str, ...]] = ("table",)
+    sees: ClassVar[Literal["input", "embedding"]] = "embedding"
+
+    labels_: FloatArray
+    """P(y = 1) of every training row in the end."""
+
+    @abstractmethod
+    def refine(self, start: RefinerInput) -> Self:
+        """Learn from the boundary's guess."""
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return log-odds or a margin around 0 for new rows."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is worth telling about the rounds."""
+        return {}
 
 
 class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
