@@ -92,6 +92,20 @@ class OneOf:
 
 
 @dataclass(frozen=True)
+class InstanceOf:
+    """An object of a class."""
+
+    kind: type
+
+    def allows(self, value: Any) -> bool:
+        """Tell whether the value is such an object."""
+        return isinstance(value, self.kind)
+
+    def __str__(self) -> str:
+        return with_article(self.kind.__name__)
+
+
+@dataclass(frozen=True)
 class Part:
     """A registered name or an object; names are resolved when the part is built."""
 

@@ -42,6 +42,52 @@ class PixelScale:
         return np.clip(values, 0.0, 1.0).astype(np.float32)
 
 
+HALF_RANGE = 1 << 15
+"""Sixteen-bit pixels are held as signed integers, shifted by this."""
+
+
+def pack(images: Any, scale: PixelScale, size: int | None = None) -> Tensor:
+    """Return N×C×H×W pixels as compact integers: 8 bits kept as 8, others as 16.
+
+    Images are resized to ``size`` where it is given; an alpha channel is dropped.
+    """
+    if images.ndim == 3:
+        images = images[..., None]
+    if images.shape[-1] in (2, 4):
+        images = images[..., :-1]
+    eight = images.dtype == np.uint8
+    if size is None or images.shape[1:3] == (size, size):
+        if eight:
+            return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
+        size = images.shape[1] if images.shape[1] == images.shape[2] else None
+    parts = [
+        _packed(images[i : i + PACK_ROWS], scale, size, eight)
+        for i in range(0, len(images), PACK_ROWS)
+    ]
+    return torch.cat(parts)
+
+
+PACK_ROWS = 1024
+
+
+def _packed(images: Any, scale: PixelScale, size: int | None, eight: bool) -> Tensor:
+    values = torch.from_numpy(scale.apply(images)).permute(0, 3, 1, 2)
+    if size is not None and values.shape[-2:] != (size, size):
+        values = F.interpolate(
+            values, size=(size, size), mode="bilinear", antialias=True
+        ).clamp(0, 1)
+    if eight:
+        return (values * 255).round().to(torch.uint8)
+    return ((values * 65535).round() - HALF_RANGE).to(torch.int16)
+
+
+def unpack(pixels: Tensor) -> Tensor:
+    """Return packed pixels as float32 in [0, 1]."""
+    if pixels.dtype == torch.uint8:
+        return pixels.float() / 255
+    return (pixels.float() + HALF_RANGE) / 65535
+
+
 def to_tensor(images: Any, scale: PixelScale, size: int, channels: int = 3) -> Tensor:
     """Return N×C×size×size float32 in [0, 1], resized bilinearly where needed.
 

@@ -8,6 +8,7 @@ finds its sample.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import torch
@@ -38,12 +39,21 @@ class TensorBatches:
     batch_size : int
     drop_last : bool
         Leave out an incomplete last batch.
+    device : torch.device, optional
+        Where batches go; by default where the tensors lie. Tensors too large for the
+        device stay in the computer's memory, and the next batch travels while the
+        device works on the last.
     """
 
     def __init__(
-        self, *tensors: Tensor, batch_size: int, drop_last: bool = False
+        self,
+        *tensors: Tensor,
+        batch_size: int,
+        drop_last: bool = False,
+        device: torch.device | None = None,
     ) -> None:
         self.tensors = tensors
+        self.device = device
         self.batch_size = batch_size
         self.drop_last = drop_last and len(tensors[0]) >= batch_size
 
@@ -54,8 +64,25 @@ class TensorBatches:
     def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
         """Yield the batches of one epoch."""
         order = shuffled(self.tensors[0], generator)
-        for rows in order.split(self.batch_size)[: len(self)]:
-            yield tuple(tensor[rows] for tensor in self.tensors)
+        chosen = order.split(self.batch_size)[: len(self)]
+        if self.device is None or self.device == self.tensors[0].device:
+            yield from map(self._gather, chosen)
+            return
+        with ThreadPoolExecutor(1) as ahead:
+            coming = ahead.submit(self._sent, chosen[0])
+            for rows in chosen[1:]:
+                batch, coming = coming.result(), ahead.submit(self._sent, rows)
+                yield batch
+            yield coming.result()
+
+    def _gather(self, rows: Tensor) -> Batch:
+        return tuple(tensor[rows] for tensor in self.tensors)
+
+    def _sent(self, rows: Tensor) -> Batch:
+        batch = self._gather(rows)
+        if self.device is not None and self.device.type == "cuda":
+            batch = tuple(tensor.pin_memory() for tensor in batch)
+        return tuple(tensor.to(self.device, non_blocking=True) for tensor in batch)
 
 
 class BalancedBatches:

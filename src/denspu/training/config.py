@@ -45,6 +45,10 @@ class TrainingConfig:
     plateau: Plateau | None = None
     precision: Literal["auto", "float32", "bf16"] = "auto"
     """``auto``: bf16 autocast on CUDA, float32 elsewhere."""
+    compile: bool = False
+    """Let torch fuse the network's steps; pays on a GPU from about a minute on."""
+    deterministic: bool = True
+    """``False`` lets cuDNN time its algorithms and take the fastest."""
 
     def build_optimizer(
         self, parameters: Iterable[nn.Parameter]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,15 @@ from denspu.training.history import History
 
 Loss = Callable[[nn.Module, Batch], Tensor | Mapping[str, Tensor]]
 """Returns the value to descend on, or a mapping with ``"loss"`` and terms to log."""
+
+
+@runtime_checkable
+class Thrifty(Protocol):
+    """A loss that can be computed in a smaller space, at the price of time."""
+
+    def use_less_memory(self) -> bool:
+        """Take less from now on; False if that is not possible."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -144,7 +154,10 @@ def train(
     _call(hooks, "on_train_start", state)
     with (
         torch.backends.cudnn.flags(
-            enabled=True, benchmark=False, deterministic=True, allow_tf32=True
+            enabled=True,
+            benchmark=not config.deterministic,
+            deterministic=config.deterministic,
+            allow_tf32=True,
         ),
         progress(name, config.epochs, verbose) as advance,
     ):
@@ -216,7 +229,7 @@ class _Runner:
         device: torch.device,
         steps_per_epoch: int,
     ) -> None:
-        self.module = module
+        self.module = torch.compile(module) if config.compile else module
         self.config = config
         self.bf16 = config.precision == "bf16" or (
             config.precision == "auto" and device.type == "cuda"
@@ -243,11 +256,7 @@ class _Runner:
     def train_step(self, batch: Batch) -> dict[str, Tensor]:
         logged: dict[str, Tensor] = {}
         for loss_of, parameters, optimizer in self.plan:
-            optimizer.zero_grad(set_to_none=True)
-            with self.autocast():
-                result = loss_of(self.module, batch)
-            terms = {"loss": result} if isinstance(result, Tensor) else dict(result)
-            terms["loss"].backward()
+            terms = self._descend(loss_of, optimizer, batch)
             if self.config.clip_norm is not None:
                 nn.utils.clip_grad_norm_(parameters, self.config.clip_norm)
             optimizer.step()
@@ -255,3 +264,38 @@ class _Runner:
                 value = value.detach().float()
                 logged[term] = logged[term] + value if term in logged else value
         return logged
+
+    def _descend(
+        self, loss_of: Loss, optimizer: torch.optim.Optimizer, batch: Batch
+    ) -> dict[str, Tensor]:
+        """Compute loss and gradients, with less memory if it does not suffice."""
+        while True:
+            optimizer.zero_grad(set_to_none=True)
+            try:
+                with self.autocast():
+                    result = loss_of(self.module, batch)
+                terms = {"loss": result} if isinstance(result, Tensor) else dict(result)
+                terms["loss"].backward()
+                return terms
+            except torch.OutOfMemoryError:
+                result = terms = None  # type: ignore[assignment]
+                if not (isinstance(loss_of, Thrifty) and loss_of.use_less_memory()):
+                    raise
+            torch.cuda.empty_cache()
+
+
+class Trial:
+    """Steps on a network that is thrown away: to learn what they cost."""
+
+    def __init__(
+        self, module: nn.Module, loss: Loss, config: TrainingConfig, device: torch.device
+    ) -> None:
+        module.to(device).train()
+        self.runner = _Runner(module, [Step(loss)], config, device, 1)
+        self.device = device
+
+    def step(self, batch: Batch) -> None:
+        """Take one step and wait until it is done."""
+        self.runner.train_step(batch)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)

@@ -1,0 +1,454 @@
+"""Contrastive embeddings of P ∪ U on the unit sphere: density follows meaning.
+
+Two random views of a row must find each other among all other rows of the batch (Chen
+et al. 2020, SimCLR). No label is used, except that labelled positives may attract each
+other. A reconstruction, as in the paper, keeps what fills the most pixels; this keeps
+what tells one picture from another whatever the crop and the light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, cast
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from denspu._deadline import Deadline
+from denspu._device import resolve_device
+from denspu._labels import validate_labels
+from denspu._parameters import InstanceOf, Number, OneOf, Whole, check_parameters
+from denspu._random import Randomness
+from denspu._typing import FloatArray, RandomState
+from denspu._validation import validate_X
+from denspu.augment import PRESETS, ImageAugment, ImagePreset, RowAugment
+from denspu.base import Encoder, Rules
+from denspu.encoders.tabular import TabularEncoder
+from denspu.losses import nt_xent
+from denspu.networks.mlp import MLP, Projector
+from denspu.networks.pixels import PixelScale, pack, unpack
+from denspu.networks.resnet import resnet18, small_resnet
+from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
+from denspu.training.batches import Batch
+from denspu.training.memory import USE, fits, free_bytes
+from denspu.training.plan import within
+
+IMAGE_NETWORKS = {"resnet18": resnet18, "small": small_resnet}
+NETWORKS = (*IMAGE_NETWORKS, "mlp")
+
+LARGE_BATCH, SMALL_BATCH = 1024, 256
+"""Samples in a batch: as many as memory allows, between these."""
+
+LR_AT_1024 = 0.8
+TRIAL_ROWS = 32
+
+
+class ContrastiveEncoder(Encoder):
+    """Embeddings on the sphere, learned from P ∪ U by telling rows apart.
+
+    Parameters
+    ----------
+    network : {"auto", "resnet18", "small", "mlp"}, default="auto"
+        ``"auto"``: ResNet-18 for images on a GPU, a smaller network for images on a
+        CPU, a perceptron for tables.
+    epochs : int or "auto", default="auto"
+        ``"auto"``: 150 for images on a GPU, 20 on a CPU, 100 for tables.
+    max_seconds : float or None, default=None
+        Trains fewer epochs where time is short; ``epochs_`` says how many.
+    batch_size : int or "auto", default="auto"
+        Samples a step, each seen twice. ``"auto"``: up to 1,024, as memory allows.
+        Where even the batch asked for does not fit, the step is computed in parts and
+        the loss still sees it whole.
+    lr : float or "auto", default="auto"
+        ``"auto"``: 0.8 for 1,024 samples, in proportion to the batch.
+    temperature : float, default=0.2
+    weight_decay : float, default=1e-4
+    positive_weight : float, default=0.5
+        Weight of the attraction among labelled positives; 0 uses no label.
+    augment : {"auto", "natural", "grey", "documents", "none"} or ImagePreset
+        Random views of images. ``"auto"``: ``"natural"`` for colour, ``"grey"`` else.
+    noise, mask : float, default=0.1, 0.3
+        Random views of table rows: added noise, share of values from other rows.
+    image_size : int or None, default=None
+        Images are resized to this; ``None`` keeps their size.
+    n_projection : int, default=128
+    compile : bool or "auto", default="auto"
+        Let torch fuse the steps on a GPU.
+    deterministic : bool, default=True
+    checkpoint : str or None, default=None
+        Folder in which training is kept every few epochs; found there, it goes on.
+    random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    module_ : nn.Module
+        The network without its projection head, on the CPU.
+    history_ : History
+    epochs_, batch_size_, augment_, network_name_
+        What ``"auto"`` came to.
+    """
+
+    inputs: ClassVar[tuple[str, ...]] = ("image", "table")
+    _rules: ClassVar[Rules] = {
+        "network": (OneOf("auto", *NETWORKS),),
+        "epochs": (OneOf("auto"), Whole(1)),
+        "max_seconds": (OneOf(None), Number(0, closed="neither")),
+        "batch_size": (OneOf("auto"), Whole(2)),
+        "lr": (OneOf("auto"), Number(0, closed="neither")),
+        "temperature": (Number(0, closed="neither"),),
+        "weight_decay": (Number(0),),
+        "positive_weight": (Number(0),),
+        "augment": (OneOf("auto", *PRESETS), InstanceOf(ImagePreset)),
+        "noise": (Number(0),),
+        "mask": (Number(0, 1, "left"),),
+        "image_size": (OneOf(None), Whole(8)),
+        "n_projection": (Whole(2),),
+        "compile": (OneOf("auto", True, False),),
+        "deterministic": (OneOf(True, False),),
+    }
+
+    def __init__(
+        self,
+        *,
+        network: Literal["auto", "resnet18", "small", "mlp"] = "auto",
+        epochs: int | Literal["auto"] = "auto",
+        max_seconds: float | None = None,
+        batch_size: int | Literal["auto"] = "auto",
+        lr: float | Literal["auto"] = "auto",
+        temperature: float = 0.2,
+        weight_decay: float = 1e-4,
+        positive_weight: float = 0.5,
+        augment: str | ImagePreset = "auto",
+        noise: float = 0.1,
+        mask: float = 0.3,
+        image_size: int | None = None,
+        n_projection: int = 128,
+        compile: bool | Literal["auto"] = "auto",
+        deterministic: bool = True,
+        checkpoint: str | None = None,
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.network = network
+        self.epochs = epochs
+        self.max_seconds = max_seconds
+        self.batch_size = batch_size
+        self.lr = lr
+        self.temperature = temperature
+        self.weight_decay = weight_decay
+        self.positive_weight = positive_weight
+        self.augment = augment
+        self.noise = noise
+        self.mask = mask
+        self.image_size = image_size
+        self.n_projection = n_projection
+        self.compile = compile
+        self.deterministic = deterministic
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    # --- learning --------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train on all rows of ``X``; ``y`` are PU labels, and may be missing."""
+        check_parameters(self)
+        X = validate_X(self, X, reset=True)
+        deadline = Deadline(self.max_seconds)
+        device = resolve_device(self.device)
+        randomness = Randomness(self.random_state)
+        positive = np.zeros(len(X), dtype=bool)
+        if y is not None:
+            positive = validate_labels(y, len(X))
+        data = self._prepare(X)
+        with randomness.torch_scope("weights", device):
+            model = ContrastiveModel(self._network(data, device), self.n_projection)
+            model.look_at(self._as_float(data[:: max(1, len(data) // 10_000)]))
+            loss = ContrastiveLoss(
+                self._as_float, self.views_, self.temperature, self.positive_weight
+            )
+            self._train(model, loss, data, positive, randomness, device, deadline)
+        self.module_ = model.without_projector()
+        return self
+
+    def _prepare(self, X: Any) -> Tensor:
+        """Return the rows as compact tensors, and learn how to draw views of them."""
+        self.views_: ImageAugment | RowAugment
+        if self.input_kind_ == "image":
+            self.scale_ = PixelScale.of(X)
+            self.preset_ = self._preset(X)
+            self.views_ = ImageAugment(self.preset_)
+        else:
+            self.table_ = TabularEncoder().fit(X)
+            self.views_ = RowAugment(self.noise, self.mask)
+        return self.packed(X)
+
+    def packed(self, X: Any) -> Tensor:
+        """Return checked rows as compact tensors, images as integers."""
+        if self.input_kind_ == "image":
+            return pack(X, self.scale_, self.image_size)
+        return torch.from_numpy(np.asarray(self.table_.transform(X), np.float32))
+
+    def _as_float(self, rows: Tensor) -> Tensor:
+        return unpack(rows) if self.input_kind_ == "image" else rows
+
+    def _preset(self, images: Any) -> ImagePreset:
+        if isinstance(self.augment, ImagePreset):
+            return self.augment
+        if self.augment != "auto":
+            return PRESETS[self.augment]
+        return PRESETS["natural" if images.shape[-1] >= 3 else "grey"]
+
+    def _network(self, data: Tensor, device: torch.device) -> nn.Module:
+        name = self.network
+        if name == "auto":
+            on_gpu = "resnet18" if device.type == "cuda" else "small"
+            name = on_gpu if self.input_kind_ == "image" else "mlp"
+        self.network_name_ = name
+        if name == "mlp":
+            return MLP(data[0].numel())
+        return IMAGE_NETWORKS[name](data.shape[1], max(data.shape[2:]))
+
+    def _train(
+        self,
+        model: ContrastiveModel,
+        loss: ContrastiveLoss,
+        data: Tensor,
+        positive: Any,
+        randomness: Randomness,
+        device: torch.device,
+        deadline: Deadline,
+    ) -> None:
+        model.to(device)
+        size = self._batch_size(model, loss, data, device)
+        held = device if fits(data, device) else data.device
+        batches = TensorBatches(
+            data.to(held),
+            torch.from_numpy(positive).to(held),
+            batch_size=size,
+            drop_last=True,
+            device=device,
+        )
+        config = self._config(size, device)
+        config = within(deadline, model, batches, loss, config, device=device)
+        self.epochs_, self.batch_size_ = config.epochs, size
+        self.history_ = train(
+            model,
+            batches,
+            loss,
+            config,
+            device=device,
+            generator=randomness.generator("batches", held),
+            verbose=self.verbose,
+            name="contrastive",
+        )
+        self.n_parts_ = loss.parts
+
+    def _batch_size(
+        self,
+        model: ContrastiveModel,
+        loss: ContrastiveLoss,
+        data: Tensor,
+        device: torch.device,
+    ) -> int:
+        """Return the batch, and split the step where it would not fit."""
+        asked = self.batch_size
+        size = LARGE_BATCH if isinstance(asked, str) else asked
+        size = min(size, max(2, len(data) // 2))
+        if device.type != "cuda":
+            return min(size, SMALL_BATCH) if isinstance(asked, str) else size
+        affordable = USE * free_bytes(device) / loss.bytes_a_row(model, data, device)
+        if isinstance(asked, str):
+            while size > SMALL_BATCH and size > affordable:
+                size //= 2
+        while size / loss.parts > affordable and loss.use_less_memory():
+            pass
+        return size
+
+    def _config(self, batch_size: int, device: torch.device) -> TrainingConfig:
+        cuda = device.type == "cuda"
+        epochs = self.epochs
+        if isinstance(epochs, str):
+            epochs = 100
+            if self.input_kind_ == "image":
+                epochs = 150 if cuda else 20
+        lr = self.lr
+        if isinstance(lr, str):
+            lr = LR_AT_1024 * batch_size / LARGE_BATCH
+        compiled = self.compile
+        if isinstance(compiled, str):
+            compiled = cuda and self.network_name_ == "resnet18"
+        return TrainingConfig(
+            epochs=epochs,
+            optimizer="sgd",
+            lr=lr,
+            momentum=0.9,
+            nesterov=True,
+            weight_decay=self.weight_decay,
+            schedule="cosine",
+            warmup_epochs=min(5.0, epochs / 10),
+            compile=compiled,
+            deterministic=self.deterministic,
+        )
+
+    # --- answers ---------------------------------------------------------------------
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return embeddings of length 1."""
+        check_is_fitted(self)
+        X = validate_X(self, X, reset=False)
+        flips = self.input_kind_ == "image" and self.preset_.flip
+        return in_fixed_batches(
+            OnSphere(self.module_, flips),
+            X,
+            lambda rows: self._as_float(self.packed(rows)),
+            device=resolve_device(self.device),
+            batch_size=512,
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Return the network, the training's size and its final loss."""
+        return {
+            "network": self.network_name_,
+            "epochs": self.epochs_,
+            "batch_size": self.batch_size_,
+            "loss": self.history_.last["loss"],
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class Standardised(nn.Module):
+    """A network behind the mean and spread of its input, channel by channel."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+        self.n_features = cast(int, network.n_features)
+        self.mean: Tensor
+        self.std: Tensor
+        self.register_buffer("mean", torch.zeros(()))
+        self.register_buffer("std", torch.ones(()))
+
+    def look_at(self, rows: Tensor) -> None:
+        """Learn the scale of images; rows of a table are standardised already."""
+        if rows.ndim != 4:
+            return
+        self.mean = rows.mean((0, 2, 3))[:, None, None]
+        self.std = rows.std((0, 2, 3))[:, None, None].clamp_min(1e-3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return features of rows."""
+        return cast(Tensor, self.network((x - self.mean) / self.std))
+
+
+class ContrastiveModel(nn.Module):
+    """Network and projection head."""
+
+    def __init__(self, network: nn.Module, n_projection: int) -> None:
+        super().__init__()
+        self.body = Standardised(network)
+        self.projector = Projector(self.body.n_features, n_projection)
+
+    def look_at(self, rows: Tensor) -> None:
+        """Learn the scale of the input."""
+        self.body.look_at(rows)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return projections of rows."""
+        return cast(Tensor, self.projector(self.body(x)))
+
+    def without_projector(self) -> Standardised:
+        """Return the part that is kept."""
+        return self.body
+
+
+class OnSphere(nn.Module):
+    """Features divided by their length, averaged over an image and its mirror."""
+
+    def __init__(self, body: nn.Module, flips: bool) -> None:
+        super().__init__()
+        self.body = body
+        self.flips = flips
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return embeddings of length 1."""
+        z = self.body(x)
+        if self.flips:
+            z = z + self.body(x.flip(3))
+        return F.normalize(z.float(), dim=1)
+
+
+class ContrastiveLoss:
+    """Two views of each row, their projections, and the contrastive loss of them all.
+
+    With ``parts`` above 1 projections are computed in that many parts, and computed
+    again for the gradient: memory holds one part, the loss sees all.
+    """
+
+    def __init__(
+        self,
+        as_float: Callable[[Tensor], Tensor],
+        views: Callable[[Tensor], Tensor],
+        temperature: float,
+        positive_weight: float,
+    ) -> None:
+        self.as_float = as_float
+        self.views = views
+        self.temperature = temperature
+        self.positive_weight = positive_weight
+        self.parts = 1
+
+    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
+        """Return the loss of one batch."""
+        rows, positive = batch
+        with torch.no_grad():
+            rows = self.as_float(rows)
+            views = torch.cat([self.views(rows), self.views(rows)])
+        z = self._projections(module, views)
+        with torch.autocast(views.device.type, enabled=False):
+            return nt_xent(z, self.temperature, positive, self.positive_weight)
+
+    def _projections(self, module: nn.Module, views: Tensor) -> Tensor:
+        if self.parts == 1:
+            return cast(Tensor, module(views))
+        z = [
+            checkpoint(module, part, use_reentrant=False)
+            for part in views.chunk(self.parts)
+        ]
+        return torch.cat(z)
+
+    def use_less_memory(self) -> bool:
+        """Compute the projections in twice as many parts."""
+        if self.parts >= 64:
+            return False
+        self.parts *= 2
+        return True
+
+    def bytes_a_row(
+        self, module: nn.Module, data: Tensor, device: torch.device
+    ) -> float:
+        """Return the memory one sample's two views take in a training step."""
+        rows = self.as_float(data[:TRIAL_ROWS].to(device))
+        with torch.random.fork_rng(devices=[device]):
+            views = torch.cat([self.views(rows), self.views(rows)])
+        before = torch.cuda.memory_allocated(device)
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            z = module(views)
+        taken = torch.cuda.memory_allocated(device) - before
+        del z
+        # What the forward pass keeps, and half as much again on the way back.
+        return 1.5 * max(taken, 1) / len(rows)

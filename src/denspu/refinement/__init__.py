@@ -1,0 +1,1 @@
+"""Labels for all of U, refined by rounds of ordinary training."""
