@@ -14,8 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-YIQ = ((0.299, 0.587, 0.114), (0.596, -0.274, -0.321), (0.211, -0.523, 0.311))
+YIQ = torch.tensor([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
 """Luma and two colour axes; hue turns the latter (NTSC 1953)."""
+
+RGB = torch.linalg.inv(YIQ.double()).float()
+"""The way back."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class ImageAugment:
 
     def __init__(self, preset: ImagePreset) -> None:
         self.preset = preset
+        self._axes: dict[torch.device, tuple[Tensor, Tensor]] = {}
 
     def milder(self, *, crop: float, erase: float) -> ImageAugment:
         """Return the same changes with larger crops and a hole, for classification."""
@@ -102,8 +106,15 @@ class ImageAugment:
         if preset.changes_shape:
             images = _resample(images, preset)
         if preset.changes_colour:
-            images = _recolour(images, preset)
+            images = _recolour(images, preset, self._colour_axes(images.device))
         return _erased(images, preset.erase) if preset.erase else images
+
+
+    def _colour_axes(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Return the two colour matrices, sent to the device once."""
+        if device not in self._axes:
+            self._axes[device] = YIQ.to(device), RGB.to(device)
+        return self._axes[device]
 
 
 def _uniform(images: Tensor, low: float, high: float) -> Tensor:
@@ -132,7 +143,9 @@ def _resample(images: Tensor, preset: ImagePreset) -> Tensor:
     )
 
 
-def _recolour(images: Tensor, preset: ImagePreset) -> Tensor:
+def _recolour(
+    images: Tensor, preset: ImagePreset, axes: tuple[Tensor, Tensor]
+) -> Tensor:
     """Change brightness, contrast, saturation and hue by one linear map an image."""
     chosen = _uniform(images, 0, 1) < preset.colour_chance
     brightness = 1 + _uniform(images, -1, 1) * preset.brightness * chosen
@@ -143,14 +156,16 @@ def _recolour(images: Tensor, preset: ImagePreset) -> Tensor:
     if images.shape[1] != 3:
         changed = images * gain[:, None, None, None] + shift[:, None, None, None]
         return changed.clamp(0, 1)
-    colour = gain[:, None, None] * _colour_matrix(images, preset, chosen)
+    colour = gain[:, None, None] * _colour_matrix(images, preset, chosen, axes)
     flat = torch.baddbmm(shift[:, None, None], colour, images.flatten(2))
     return flat.view(images.shape).clamp(0, 1)
 
 
-def _colour_matrix(images: Tensor, preset: ImagePreset, chosen: Tensor) -> Tensor:
+def _colour_matrix(
+    images: Tensor, preset: ImagePreset, chosen: Tensor, axes: tuple[Tensor, Tensor]
+) -> Tensor:
     """Return N 3×3 matrices of saturation, hue and greying; white stays white."""
-    to_yiq = images.new_tensor(YIQ)
+    to_yiq, to_rgb = axes
     saturation = 1 + _uniform(images, -1, 1) * preset.saturation * chosen
     turn = _uniform(images, -1, 1) * preset.hue * 2 * math.pi * chosen
     grey = _uniform(images, 0, 1) < preset.grey_chance
@@ -159,7 +174,7 @@ def _colour_matrix(images: Tensor, preset: ImagePreset, chosen: Tensor) -> Tenso
     one, zero = torch.ones_like(cos), torch.zeros_like(cos)
     rows = (one, zero, zero, zero, cos, -sin, zero, sin, cos)
     in_yiq = torch.stack(rows, dim=1).view(-1, 3, 3)
-    return torch.linalg.inv(to_yiq) @ in_yiq @ to_yiq
+    return to_rgb @ in_yiq @ to_yiq
 
 
 def _erased(images: Tensor, side: float) -> Tensor:

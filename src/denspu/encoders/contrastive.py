@@ -239,6 +239,7 @@ class ContrastiveEncoder(Encoder):
             device=device,
         )
         config = self._config(size, device)
+        config = replace(config, capture=config.capture and loss.parts == 1)
         config = within(deadline, model, batches, loss, config, device=device)
         self.epochs_, self.batch_size_ = config.epochs, size
         self.history_ = train(
@@ -297,6 +298,7 @@ class ContrastiveEncoder(Encoder):
             schedule="cosine",
             warmup_epochs=min(5.0, epochs / 10),
             compile=compiled,
+            capture=getattr(self, "capture_", compiled),
             deterministic=self.deterministic,
         )
 

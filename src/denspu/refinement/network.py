@@ -61,11 +61,11 @@ class SoftLabelLoss:
         with torch.no_grad():
             x = self.views(self.as_float(rows))
             if self.mixup:
+                # The batch is in random order, so its mirror pairs rows at random.
                 share = torch.rand((), device=x.device)
-                other = torch.randperm(len(x), device=x.device)
-                x = share * x + (1 - share) * x[other]
-                label = share * label + (1 - share) * label[other]
-                weight = share * weight + (1 - share) * weight[other]
+                x = share * x + (1 - share) * x.flip(0)
+                label = share * label + (1 - share) * label.flip(0)
+                weight = share * weight + (1 - share) * weight.flip(0)
         logit = module(x).float()
         losses = F.binary_cross_entropy_with_logits(logit, label, reduction="none")
         return (weight * losses).sum() / weight.sum().clamp_min(1e-6)

@@ -47,13 +47,18 @@ class TrainingConfig:
     """``auto``: bf16 autocast on CUDA, float32 elsewhere."""
     compile: bool = False
     """Let torch fuse the network's steps; pays on a GPU from about a minute on."""
+    capture: bool = False
+    """Replay each step as one CUDA graph; needs a loss without branches on values."""
     deterministic: bool = True
     """``False`` lets cuDNN time its algorithms and take the fastest."""
 
     def build_optimizer(
-        self, parameters: Iterable[nn.Parameter]
+        self, parameters: Iterable[nn.Parameter], *, fused: bool = False
     ) -> torch.optim.Optimizer:
-        """Return the optimiser; vectors (biases, norms) get no weight decay."""
+        """Return the optimiser; vectors (biases, norms) get no weight decay.
+
+        ``fused`` (on a GPU) updates all weights in one launch.
+        """
         chosen = [p for p in parameters if p.requires_grad]
         groups = [
             {
@@ -64,12 +69,20 @@ class TrainingConfig:
         ]
         groups = [group for group in groups if group["params"]]
         if self.optimizer == "adam":
-            return torch.optim.Adam(groups, lr=self.lr, betas=self.betas)
+            return torch.optim.Adam(
+                groups, lr=self.lr, betas=self.betas, fused=fused or None
+            )
         if self.optimizer == "adamw":
-            return torch.optim.AdamW(groups, lr=self.lr, betas=self.betas)
+            return torch.optim.AdamW(
+                groups, lr=self.lr, betas=self.betas, fused=fused or None
+            )
         if self.optimizer == "sgd":
             return torch.optim.SGD(
-                groups, lr=self.lr, momentum=self.momentum, nesterov=self.nesterov
+                groups,
+                lr=self.lr,
+                momentum=self.momentum,
+                nesterov=self.nesterov,
+                fused=fused or None,
             )
         raise InvalidParameterError(
             f"optimizer={self.optimizer!r} must be one of {', '.join(OPTIMIZERS)}."

@@ -15,13 +15,15 @@ from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from denspu._progress import progress
 from denspu.exceptions import DensPUError
 from denspu.training.batches import Batch, Batches
 from denspu.training.config import Plateau, TrainingConfig
 from denspu.training.history import History
+
+WARM_UP = 5
+"""Steps taken as usual before one is captured: libraries choose their kernels."""
 
 Loss = Callable[[nn.Module, Batch], Tensor | Mapping[str, Tensor]]
 """Returns the value to descend on, or a mapping with ``"loss"`` and terms to log."""
@@ -98,27 +100,32 @@ class PlateauStop(Hook):
 
 
 class EmaWeights(Hook):
-    """Keep a moving average of the weights and hand it over at the end."""
+    """Keep a moving average of the weights and hand it over at the end.
+
+    ``update`` is one fused operation, so that it can be part of a captured step.
+    """
 
     def __init__(self, decay: float) -> None:
         self.decay = decay
 
     def on_train_start(self, state: TrainState) -> None:
         """Start the average at the initial weights."""
-        self.average = AveragedModel(
-            state.module,
-            multi_avg_fn=get_ema_multi_avg_fn(self.decay),
-            use_buffers=True,
-        )
-        self.average.update_parameters(state.module)  # its first call only copies
+        self.current = [t for t in _tensors(state.module) if t.is_floating_point()]
+        self.average = [t.detach().clone() for t in self.current]
 
-    def on_step_end(self, state: TrainState) -> None:
+    def update(self) -> None:
         """Move the average towards the current weights."""
-        self.average.update_parameters(state.module)
+        with torch.no_grad():
+            torch._foreach_lerp_(self.average, self.current, 1 - self.decay)
 
     def on_train_end(self, state: TrainState) -> None:
         """Replace the weights by their average."""
-        state.module.load_state_dict(self.average.module.state_dict())
+        with torch.no_grad():
+            torch._foreach_copy_(self.current, self.average)
+
+
+def _tensors(module: nn.Module) -> list[Tensor]:
+    return [*module.parameters(), *module.buffers()]
 
 
 def train(
@@ -148,9 +155,10 @@ def train(
     """
     module.to(device).train()
     plan = [Step(steps)] if callable(steps) else list(steps)
-    runner = _Runner(module, plan, config, device, len(batches))
     state = TrainState(module, config)
-    hooks = [*hooks, *_built_in(config)]
+    average = EmaWeights(config.ema_decay) if config.ema_decay is not None else None
+    hooks = [*hooks, *_built_in(config), *([average] if average else [])]
+    runner = _Runner(module, plan, config, device, len(batches), average)
     _call(hooks, "on_train_start", state)
     with (
         torch.backends.cudnn.flags(
@@ -175,12 +183,7 @@ def train(
 
 
 def _built_in(config: TrainingConfig) -> list[Hook]:
-    hooks: list[Hook] = []
-    if config.ema_decay is not None:
-        hooks.append(EmaWeights(config.ema_decay))
-    if config.plateau is not None:
-        hooks.append(PlateauStop(config.plateau))
-    return hooks
+    return [PlateauStop(config.plateau)] if config.plateau is not None else []
 
 
 def _call(hooks: Sequence[Hook], moment: str, state: TrainState) -> None:
@@ -219,7 +222,11 @@ def _run_epoch(
 
 
 class _Runner:
-    """Optimisers and precision of one training run."""
+    """Optimisers and precision of one training run.
+
+    On a GPU a step can be captured once and replayed: the few steps before are taken
+    as usual, and one launch then stands for the hundreds of a step.
+    """
 
     def __init__(
         self,
@@ -228,24 +235,36 @@ class _Runner:
         config: TrainingConfig,
         device: torch.device,
         steps_per_epoch: int,
+        average: EmaWeights | None = None,
     ) -> None:
         self.module = torch.compile(module) if config.compile else module
         self.config = config
+        self.average = average
         self.bf16 = config.precision == "bf16" or (
             config.precision == "auto" and device.type == "cuda"
         )
         self.device = device
         self.lr_factor = config.lr_factor(steps_per_epoch)
+        self.capture = config.capture and device.type == "cuda"
+        self.taken = 0
+        self.captured: _CapturedStep | None = None
         self.plan = []
         for step in plan:
             chosen = list((step.parameters or nn.Module.parameters)(module))
-            self.plan.append((step.loss, chosen, config.build_optimizer(chosen)))
+            optimizer = config.build_optimizer(chosen, fused=device.type == "cuda")
+            if self.capture:
+                for group in optimizer.param_groups:
+                    group["lr"] = torch.tensor(config.lr, device=device)
+            self.plan.append((step.loss, chosen, optimizer))
 
     def set_lr(self, step: int) -> float:
         lr = self.config.lr * self.lr_factor(step)
         for _, _, optimizer in self.plan:
             for group in optimizer.param_groups:
-                group["lr"] = lr
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(lr)
+                else:
+                    group["lr"] = lr
         return lr
 
     def autocast(self) -> AbstractContextManager[object]:
@@ -254,6 +273,17 @@ class _Runner:
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
     def train_step(self, batch: Batch) -> dict[str, Tensor]:
+        """Take one step: as usual, or by replaying the captured one."""
+        self.taken += 1
+        if not self.capture or self.taken <= WARM_UP:
+            return self._step(batch)
+        if self.captured is None:
+            self.captured = _CapturedStep(self._step, batch)
+        if not self.captured.fits(batch):
+            return self._step(batch)
+        return self.captured.replay(batch)
+
+    def _step(self, batch: Batch) -> dict[str, Tensor]:
         logged: dict[str, Tensor] = {}
         for loss_of, parameters, optimizer in self.plan:
             terms = self._descend(loss_of, optimizer, batch)
@@ -263,6 +293,8 @@ class _Runner:
             for term, value in terms.items():
                 value = value.detach().float()
                 logged[term] = logged[term] + value if term in logged else value
+        if self.average is not None:
+            self.average.update()
         return logged
 
     def _descend(
@@ -281,7 +313,33 @@ class _Runner:
                 result = terms = None  # type: ignore[assignment]
                 if not (isinstance(loss_of, Thrifty) and loss_of.use_less_memory()):
                     raise
+            self.capture = False  # recomputing draws random numbers out of turn
             torch.cuda.empty_cache()
+
+
+class _CapturedStep:
+    """One training step as a CUDA graph."""
+
+    def __init__(
+        self, step: Callable[[Batch], dict[str, Tensor]], batch: Batch
+    ) -> None:
+        self.batch = tuple(tensor.clone() for tensor in batch)
+        torch.cuda.synchronize()
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.logged = step(self.batch)
+
+    def fits(self, batch: Batch) -> bool:
+        """Tell whether the batch has the captured shapes."""
+        pairs = zip(batch, self.batch, strict=True)
+        return all(new.shape == held.shape for new, held in pairs)
+
+    def replay(self, batch: Batch) -> dict[str, Tensor]:
+        """Take the step on another batch."""
+        for held, new in zip(self.batch, batch, strict=True):
+            held.copy_(new, non_blocking=True)
+        self.graph.replay()
+        return {term: value.clone() for term, value in self.logged.items()}
 
 
 class Trial:
