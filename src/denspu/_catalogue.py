@@ -45,6 +45,15 @@ ENCODERS = (
         deep=True,
         inputs=("image",),
     ),
+    Entry(
+        key="contrastive",
+        kind="encoder",
+        target="denspu.encoders:ContrastiveEncoder",
+        summary="Rows told apart from each other on the unit sphere, P and U together",
+        paper="Chen et al. 2020, SimCLR",
+        deep=True,
+        inputs=("image", "table"),
+    ),
 )
 
 DENSIFIERS = (
@@ -217,6 +226,34 @@ CLASSIFIERS = (
     ),
 )
 
+REFINERS = (
+    Entry(
+        key="network",
+        kind="refiner",
+        target="denspu.refinement:NetworkRefiner",
+        summary="The encoder's network trained on, first P against U, then on labels",
+        deep=True,
+        inputs=("image",),
+        uses_known_negatives=True,
+    ),
+    Entry(
+        key="embedding",
+        kind="refiner",
+        target="denspu.refinement:EmbeddingRefiner",
+        summary="Cross-fitted trees, kernels and neighbours on the embedding",
+        inputs=("embedding",),
+        uses_known_negatives=True,
+    ),
+    Entry(
+        key="ranking",
+        kind="refiner",
+        target="denspu.refinement:RankingRefiner",
+        summary="Rare positives: boosted trees of P against U, then against the top",
+        inputs=("embedding",),
+        uses_known_negatives=True,
+    ),
+)
+
 REGISTRY = Registry(
-    METHODS + ENCODERS + DENSIFIERS + DETECTORS + SELECTORS + CLASSIFIERS
+    METHODS + ENCODERS + DENSIFIERS + DETECTORS + SELECTORS + CLASSIFIERS + REFINERS
 )

@@ -22,7 +22,14 @@ from denspu.exceptions import (
 )
 
 Kind = Literal[
-    "method", "encoder", "densifier", "detector", "selector", "classifier", "prior"
+    "method",
+    "encoder",
+    "densifier",
+    "detector",
+    "selector",
+    "classifier",
+    "refiner",
+    "prior",
 ]
 KINDS: tuple[str, ...] = get_args(Kind)
 
@@ -179,5 +186,6 @@ PART_METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "detector": ("fit", "score_samples"),
         "selector": ("select",),
         "classifier": ("fit", "decision_function or predict_proba"),
+        "refiner": ("refine", "decision_function"),
     }
 )

@@ -256,6 +256,11 @@ class RefinerInput:
         """True for rows without a positive label."""
         return ~self.positive
 
+    def pinned(self, labels: FloatArray) -> FloatArray:
+        """Return labels with what is known put back: 1 for P, 0 for negatives."""
+        known = np.where(self.positive, 1.0, np.where(self.known_negative, 0.0, labels))
+        return np.asarray(known, dtype=np.float64)
+
 
 class Refiner(BaseEstimator, ABC):
     """Step 5 and 6 in one: labels for all of U, refined by ordinary training.

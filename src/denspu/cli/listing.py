@@ -20,6 +20,7 @@ TITLES = {
     "detector": "Detectors  z → normality",
     "selector": "Selectors  normality → Ñ",
     "classifier": "Classifiers  (x, targets) → f",
+    "refiner": "Refiners  first labels → f",
     "prior": "Class priors",
 }
 

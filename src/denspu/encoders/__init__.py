@@ -1,7 +1,8 @@
 """Steps 1 and 2 of the walk, x → z: learn a representation and apply it."""
 
 from denspu.encoders.cae import CAEEncoder
+from denspu.encoders.contrastive import ContrastiveEncoder
 from denspu.encoders.identity import IdentityEncoder
 from denspu.encoders.tabular import TabularEncoder
 
-__all__ = ["CAEEncoder", "IdentityEncoder", "TabularEncoder"]
+__all__ = ["CAEEncoder", "ContrastiveEncoder", "IdentityEncoder", "TabularEncoder"]

@@ -172,9 +172,9 @@ class ContrastiveEncoder(Encoder):
         data = self._prepare(X)
         with randomness.torch_scope("weights", device):
             model = ContrastiveModel(self._network(data, device), self.n_projection)
-            model.look_at(self._as_float(data[:: max(1, len(data) // 10_000)]))
+            model.look_at(self.as_float(data[:: max(1, len(data) // 10_000)]))
             loss = ContrastiveLoss(
-                self._as_float, self.views_, self.temperature, self.positive_weight
+                self.as_float, self.views_, self.temperature, self.positive_weight
             )
             self._train(model, loss, data, positive, randomness, device, deadline)
         self.module_ = model.without_projector()
@@ -198,7 +198,8 @@ class ContrastiveEncoder(Encoder):
             return pack(X, self.scale_, self.image_size)
         return torch.from_numpy(np.asarray(self.table_.transform(X), np.float32))
 
-    def _as_float(self, rows: Tensor) -> Tensor:
+    def as_float(self, rows: Tensor) -> Tensor:
+        """Return packed rows as a network takes them."""
         return unpack(rows) if self.input_kind_ == "image" else rows
 
     def _preset(self, images: Any) -> ImagePreset:
@@ -312,7 +313,7 @@ class ContrastiveEncoder(Encoder):
         return in_fixed_batches(
             OnSphere(self.module_, flips),
             X,
-            lambda rows: self._as_float(self.packed(rows)),
+            lambda rows: self.as_float(self.packed(rows)),
             device=resolve_device(self.device),
             batch_size=512,
         )

@@ -49,6 +49,8 @@ class Boundary:
 class HeldOutScores:
     """Scores of rows that a fold's boundary has not seen, over its threshold."""
 
+    held: IntArray
+    """Positions among P of the rows held out."""
     positive: FloatArray
     dense: FloatArray
     unlabeled: FloatArray
@@ -143,6 +145,7 @@ def held_out_scores(
         score = fold.detector.score_samples
         found.append(
             HeldOutScores(
+                held=held,
                 positive=score(Z[held]),
                 dense=score(dense) if len(dense) else np.empty(0),
                 unlabeled=score(sample),
@@ -150,6 +153,20 @@ def held_out_scores(
             )
         )
     return found
+
+
+def scores_of_positives(
+    Z: FloatArray, detector: Any, checks: list[HeldOutScores]
+) -> FloatArray:
+    """Return the normality of P, each row judged without its own help if possible."""
+    if sum(len(check.held) for check in checks) == len(Z):
+        scores = np.empty(len(Z))
+        for check in checks:
+            scores[check.held] = check.positive
+        return scores
+    if isinstance(detector, Detector):
+        return detector._scores_by_others(Z)
+    return np.asarray(detector.score_samples(Z))
 
 
 def _sample(Z: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.svm import SVC
 
 from denspu._validation import PUInput
 from denspu.classifiers import VGG16Classifier
 from denspu.density import Midpoint, NoDensity
-from denspu.detectors import IsolationForest, LocalOutlierFactor
-from denspu.encoders import CAEEncoder, IdentityEncoder, TabularEncoder
+from denspu.detectors import DensityRatio, IsolationForest, LocalOutlierFactor
+from denspu.encoders import (
+    CAEEncoder,
+    ContrastiveEncoder,
+    IdentityEncoder,
+    TabularEncoder,
+)
 from denspu.methods._boundary import FOLDS
+from denspu.methods._labelling import FirstLabels
+from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
 from denspu.selection import ByScore
 
 if TYPE_CHECKING:
@@ -26,26 +34,46 @@ NEIGHBOUR_ROWS = 50_000
 KERNEL_ROWS = 10_000
 """Training rows up to which a kernel machine is used."""
 
+GPU_REFERENCE = 200_000
+"""Unlabelled rows against which a GPU compares every row."""
+
 SMALL_PAIRS = 500
 """Segments drawn by default; the paper's 16,000 only slow the neighbour search."""
 
 
-def choose_parts(model: DensPU, data: PUInput) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the five parts, and the settings of boundary and checks.
+def choose_parts(
+    model: DensPU, data: PUInput, device: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parts, and the settings of boundary and checks.
 
-    Whatever the user set explicitly wins over the preset.
+    Whatever the user set explicitly wins over the preset. A selector or classifier
+    that is given asks for the paper's ending: chosen negatives, then one classifier.
     """
-    preset = paper() if model.preset == "paper" else sensible(data)
+    preset = paper() if model.preset == "paper" else sensible(data, device)
     parts = {
         name: part if _given(model, name) is None else _given(model, name)
         for name, part in preset.items()
         if name not in ("contamination", "checks")
     }
+    ending = _given(model, "selector") or _given(model, "classifier")
+    if model.refiner is None or (ending is not None and model.refiner == "auto"):
+        parts["refiner"] = None
     settings = {
         name: preset[name] if getattr(model, name) == "auto" else getattr(model, name)
         for name in ("contamination", "checks")
     }
     return parts, settings
+
+
+def choose_refiner(
+    wanted: Any, data: PUInput, first: FirstLabels, device: str
+) -> Any:
+    """Return the refiner for ``"auto"``, which depends on what the boundary found."""
+    if not (isinstance(wanted, str) and wanted == "auto"):
+        return wanted
+    if data.kind == "image" and device.startswith("cuda"):
+        return NetworkRefiner()
+    return RankingRefiner() if first.rare else EmbeddingRefiner()
 
 
 def _given(model: DensPU, name: str) -> Any:
@@ -65,36 +93,57 @@ def paper() -> dict[str, Any]:
         "classifier": VGG16Classifier(
             epochs=200, batch_size=32, lr=1e-4, weight_decay=1e-3
         ),
+        "refiner": None,
         "contamination": "ratio",
         "checks": 1,
     }
 
 
-def sensible(data: PUInput) -> dict[str, Any]:
-    """Return parts for small data on a CPU.
-
-    A local boundary (neighbours among densified positives) follows several clusters of
-    positives at once, where random splits see one cloud.
-    """
-    local = data.unlabeled.sum() <= NEIGHBOUR_ROWS
+def sensible(data: PUInput, device: str) -> dict[str, Any]:
+    """Return parts that suit the data and the machine."""
+    on_gpu = device.startswith("cuda")
+    pixels = data.X.shape[1] * data.X.shape[2] if data.kind == "image" else 0
+    parts: dict[str, Any]
+    if pixels > SMALL_IMAGE:
+        parts = {
+            "encoder": ContrastiveEncoder(),
+            "densifier": NoDensity(),
+            "detector": _ratio(data, on_gpu),
+        }
+    else:
+        parts = {
+            "encoder": TabularEncoder() if data.kind == "table" else IdentityEncoder(),
+            **_local_boundary(data),
+        }
+    n = len(data.positive)
     return {
-        "encoder": _encoder(data),
-        "densifier": Midpoint(n_pairs=SMALL_PAIRS) if local else NoDensity(),
-        "detector": LocalOutlierFactor() if local else IsolationForest(),
+        **parts,
+        "refiner": "auto",
         "selector": ByScore(size=0.7),
-        "classifier": _classifier(len(data.positive)),
+        "classifier": _classifier(n),
         "contamination": "heldout",
-        "checks": FOLDS,
+        "checks": FOLDS if n <= NEIGHBOUR_ROWS and not pixels > SMALL_IMAGE else 1,
     }
 
 
-def _encoder(data: PUInput) -> Any:
-    if data.kind == "table":
-        return TabularEncoder()
-    height, width = data.X.shape[1:3]
-    if height * width <= SMALL_IMAGE:
-        return IdentityEncoder()
-    return CAEEncoder(fit_on="all")
+def _ratio(data: PUInput, on_gpu: bool) -> DensityRatio:
+    """Return the density ratio on the sphere, with about five positives in a ball."""
+    n, n_positive = len(data.positive), int(data.positive.sum())
+    return DensityRatio(
+        metric="cosine",
+        n_neighbors=int(np.clip(5 * n / n_positive, 10, min(500, max(10, n // 4)))),
+        max_unlabeled=GPU_REFERENCE if on_gpu else DensityRatio().max_unlabeled,
+    )
+
+
+def _local_boundary(data: PUInput) -> dict[str, Any]:
+    """Return neighbours among densified positives, which follow several clusters."""
+    if data.unlabeled.sum() <= NEIGHBOUR_ROWS:
+        return {
+            "densifier": Midpoint(n_pairs=SMALL_PAIRS),
+            "detector": LocalOutlierFactor(),
+        }
+    return {"densifier": NoDensity(), "detector": DensityRatio()}
 
 
 def _classifier(n_rows: int) -> Any:

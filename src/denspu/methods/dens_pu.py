@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from denspu._deadline import Deadline
 from denspu._device import resolve_device
 from denspu._parameters import Number, OneOf, Part, Whole
 from denspu._random import Randomness
@@ -27,6 +28,7 @@ from denspu._validation import (
 from denspu.base import (
     BoundaryResult,
     PUClassifier,
+    RefinerInput,
     Rules,
     forget,
     prepare_part,
@@ -35,13 +37,17 @@ from denspu.base import (
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._boundary import (
     FOLDS,
+    HeldOutScores,
     densified,
     fit_boundary,
     held_out_scores,
     held_out_threshold,
     judge,
+    scores_of_positives,
 )
-from denspu.methods._presets import choose_parts
+from denspu.methods._labelling import FirstLabels, first_labels
+from denspu.methods._presets import choose_parts, choose_refiner
+from denspu.priors import PriorEstimate
 
 PART_KINDS: dict[str, Kind] = {
     "encoder": "encoder",
@@ -49,7 +55,26 @@ PART_KINDS: dict[str, Kind] = {
     "detector": "detector",
     "selector": "selector",
     "classifier": "classifier",
+    "refiner": "refiner",
 }
+
+
+ENCODER_SHARE = 0.6
+"""Part of ``max_seconds`` that goes to the encoder."""
+
+FORGOTTEN = (
+    "held_out_scores_",
+    "selector_",
+    "classifier_",
+    "refiner_",
+    "classify_on_",
+    "negative_index_",
+    "labels_",
+    "prior_",
+    "prior_in_unlabeled_",
+    "prior_interval_",
+)
+"""What an earlier fit may have left and this one may not write again."""
 
 
 class DensPU(PUClassifier):
@@ -110,12 +135,14 @@ class DensPU(PUClassifier):
     _rules: ClassVar[Rules] = {
         "preset": (OneOf(None, "paper"),),
         **{name: (Part(kind),) for name, kind in PART_KINDS.items()},
+        "refiner": (OneOf(None), Part("refiner")),
         "contamination": (
             OneOf("auto", "ratio", "heldout"),
             Number(0, 0.5, "right"),
         ),
         "classify_on": (OneOf("auto", "input", "embedding"),),
         "checks": (OneOf("auto"), Whole(0, FOLDS)),
+        "max_seconds": (OneOf(None), Number(0, closed="neither")),
         "verbose": (Whole(0),),
     }
 
@@ -128,9 +155,11 @@ class DensPU(PUClassifier):
         detector: Any = "auto",
         selector: Any = "auto",
         classifier: Any = "auto",
+        refiner: Any = "auto",
         contamination: float | Literal["auto", "ratio", "heldout"] = "auto",
         classify_on: Literal["auto", "input", "embedding"] = "auto",
         checks: int | Literal["auto"] = "auto",
+        max_seconds: float | None = None,
         random_state: RandomState = None,
         device: str = "auto",
         verbose: int = 0,
@@ -141,9 +170,11 @@ class DensPU(PUClassifier):
         self.detector = detector
         self.selector = selector
         self.classifier = classifier
+        self.refiner = refiner
         self.contamination = contamination
         self.classify_on = classify_on
         self.checks = checks
+        self.max_seconds = max_seconds
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -151,26 +182,48 @@ class DensPU(PUClassifier):
     # --- the walk --------------------------------------------------------------------
 
     def _fit(self, data: PUInput, randomness: Randomness) -> None:
+        deadline = Deadline(self.max_seconds)
         self.device_ = str(resolve_device(self.device))
-        parts, settings = choose_parts(self, data)
-        for name, kind in PART_KINDS.items():
-            part = resolve_part(parts[name], kind, argument=name)
-            parts[name] = prepare_part(
-                part, randomness, name, device=self.device_, verbose=self.verbose
-            )
-        self.encoder_: Any = parts["encoder"]
-        self.densifier_: Any = parts["densifier"]
-        self.detector_: Any = parts["detector"]
-        self.selector_: Any = parts["selector"]
-        self.classifier_: Any = parts["classifier"]
-        self.classify_on_ = self._sees(data.kind)
+        parts, settings = choose_parts(self, data, self.device_)
+        for name in ("encoder", "densifier", "detector"):
+            setattr(self, f"{name}_", self._part(name, parts[name], randomness))
         refuse_kind(self.encoder_, data.kind, "encoder")
-        sees = data.kind if self.classify_on_ == "input" else "table"
-        refuse_kind(self.classifier_, sees, "classifier")
-        forget(self, "held_out_scores_")
+        _give_time(self.encoder_, deadline)
+        for name in FORGOTTEN:
+            forget(self, name)
         self.stages_ = Stages()
         Z = self._encode(data)
-        self._bound(Z, data, settings, randomness)
+        checks = self._bound(Z, data, settings, randomness)
+        if parts["refiner"] is None:
+            self._paper_ending(Z, data, parts, randomness)
+            return
+        first = self._label(Z, data, checks, randomness)
+        refiner = choose_refiner(parts["refiner"], data, first, self.device_)
+        self.refiner_ = self._part("refiner", refiner, randomness)
+        sees = data.kind if self.refiner_.sees == "input" else "table"
+        refuse_kind(self.refiner_, sees, "refiner")
+        self._refine(Z, data, first, deadline)
+
+    def _part(self, name: str, value: Any, randomness: Randomness) -> Any:
+        """Return a part ready to be fitted: named or given, seeded, on the device."""
+        part = resolve_part(value, PART_KINDS[name], argument=name)
+        return prepare_part(
+            part, randomness, name, device=self.device_, verbose=self.verbose
+        )
+
+    def _paper_ending(
+        self,
+        Z: FloatArray,
+        data: PUInput,
+        parts: dict[str, Any],
+        randomness: Randomness,
+    ) -> None:
+        """Take the paper's steps 5 and 6: the surest negatives, one classifier."""
+        for name in ("selector", "classifier"):
+            setattr(self, f"{name}_", self._part(name, parts[name], randomness))
+        self.classify_on_ = self._sees(data.kind)
+        sees = data.kind if self.classify_on_ == "input" else "table"
+        refuse_kind(self.classifier_, sees, "classifier")
         self._select(Z, data, randomness)
         self._classify(Z, data)
 
@@ -196,7 +249,7 @@ class DensPU(PUClassifier):
         data: PUInput,
         settings: dict[str, Any],
         randomness: Randomness,
-    ) -> None:
+    ) -> list[HeldOutScores]:
         positive, unlabeled = Z[data.positive], Z[data.unlabeled]
         contamination = settings["contamination"]
         with self.stages_.stage("densify") as facts:
@@ -242,6 +295,58 @@ class DensPU(PUClassifier):
             if checks:
                 facts.update(judge(checks, boundary, threshold))
                 self.held_out_scores_ = np.concatenate([c.positive for c in checks])
+        return checks
+
+    # --- the ending that works ---------------------------------------------------------
+
+    def _label(
+        self,
+        Z: FloatArray,
+        data: PUInput,
+        checks: list[HeldOutScores],
+        randomness: Randomness,
+    ) -> FirstLabels:
+        with self.stages_.stage("label") as facts:
+            positive = scores_of_positives(Z[data.positive], self.detector_, checks)
+            first = first_labels(
+                positive, self.unlabeled_scores_, data, randomness.numpy("label")
+            )
+            self._remember_prior(first.prior)
+            facts.update(first.facts())
+        return first
+
+    def _refine(
+        self, Z: FloatArray, data: PUInput, first: FirstLabels, deadline: Deadline
+    ) -> None:
+        with self.stages_.stage("refine") as facts:
+            self.refiner_.refine(
+                RefinerInput(
+                    X=data.X,
+                    Z=Z,
+                    positive=data.positive,
+                    known_negative=data.known_negative,
+                    groups=data.groups,
+                    scores=first.scores,
+                    labels=first.labels,
+                    prior_in_unlabeled=first.prior.prior_in_unlabeled,
+                    encoder=self.encoder_,
+                    deadline=deadline,
+                )
+            )
+            self.labels_ = self.refiner_.labels_
+            self._remember_prior(getattr(self.refiner_, "prior_", first.prior))
+            unlabeled = self.labels_[data.unlabeled]
+            facts["refiner"] = type(self.refiner_).__name__
+            facts["called_positive"] = float(np.mean(unlabeled > 0.5))
+            facts["prior_in_unlabeled"] = self.prior_in_unlabeled_
+            facts.update(_facts_of(self.refiner_))
+
+    def _remember_prior(self, prior: PriorEstimate) -> None:
+        self.prior_in_unlabeled_ = prior.prior_in_unlabeled
+        self.prior_ = prior.prior
+        self.prior_interval_ = (prior.low, prior.high)
+
+    # --- the paper's ending --------------------------------------------------------------
 
     def _select(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
         with self.stages_.stage("select") as facts:
@@ -284,6 +389,9 @@ class DensPU(PUClassifier):
     # --- answers ---------------------------------------------------------------------
 
     def _decide(self, X: Any) -> FloatArray:
+        if hasattr(self, "refiner_"):
+            seen = X if self.refiner_.sees == "input" else self._embed(X)
+            return np.asarray(self.refiner_.decision_function(seen))
         seen = X if self.classify_on_ == "input" else self._embed(X)
         if hasattr(self.classifier_, "decision_function"):
             return np.asarray(self.classifier_.decision_function(seen))
@@ -308,7 +416,7 @@ class DensPU(PUClassifier):
             value = getattr(self, part, None)
             if not isinstance(value, str) or part not in PART_KINDS:
                 continue
-            if value == "auto":
+            if value == "auto" or value is None:
                 raise InvalidParameterError(
                     f"{name} cannot be set while {part}='auto'. Name the part first: "
                     f"{part}='{next(iter(registry().of_kind(PART_KINDS[part])))}', say."
@@ -323,6 +431,13 @@ class DensPU(PUClassifier):
             not isinstance(encoder, str | type) and allows_nan(encoder)
         )
         return tags
+
+
+def _give_time(encoder: Any, deadline: Deadline) -> None:
+    """Let an encoder that can be short spend most of the time."""
+    known = encoder.get_params(deep=False) if hasattr(encoder, "get_params") else {}
+    if "max_seconds" in known and known["max_seconds"] is None and deadline.seconds:
+        encoder.set_params(max_seconds=ENCODER_SHARE * deadline.left())
 
 
 def _threshold_source(contamination: str | float, threshold: float | None) -> str:

@@ -1,1 +1,7 @@
-"""Labels for all of U, refined by rounds of ordinary training."""
+"""Steps 5 and 6 in one: from the boundary's guess to labels for all of U."""
+
+from denspu.refinement.embedding import EmbeddingRefiner
+from denspu.refinement.network import NetworkRefiner
+from denspu.refinement.ranking import RankingRefiner
+
+__all__ = ["EmbeddingRefiner", "NetworkRefiner", "RankingRefiner"]

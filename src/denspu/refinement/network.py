@@ -1,12 +1,25 @@
-"""Rounds of ordinary training on images, each row judged by networks that did not see it."""
+"""Images: the encoder's network is trained on, first P against U, then on labels.
+
+1. *Ratio*: copies of the network learn to tell P from U, each on a part of the rows,
+   and score the others. What they learn is the density ratio of the boundary again,
+   with features that may move. Along these scores the held-out positives say how
+   likely a row of U is positive (:mod:`denspu.refinement.posterior`).
+2. *Rounds*: a fresh copy learns the likelier label of every row, unsure rows counting
+   little, and labels all rows anew. Each round starts from the encoder, so that no
+   label is kept because a network has memorised it.
+"""
 
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Literal, Self, cast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
+from scipy.special import expit, logit
+from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -15,12 +28,316 @@ from denspu._parameters import Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu.base import Refiner, RefinerInput, Rules
+from denspu.exceptions import InvalidParameterError
+from denspu.refinement.folds import make_folds
 from denspu.refinement.posterior import posterior
+from denspu.refinement.smoothing import Smoother
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
 from denspu.training.batches import Batch
+from denspu.training.memory import fits
+
+SURE = 0.98
+"""Probabilities are kept inside (1 - SURE, SURE) where two are combined."""
+
+SCORE_ROWS = 1000
 
 
-class Classifier(nn.Module):
+class NetworkRefiner(Refiner):
+    """Rounds of ordinary training with the encoder's network.
+
+    Parameters
+    ----------
+    ratio_epochs : int, default=5
+        Epochs of P against U; 0 goes on from the boundary's labels alone.
+    folds : int, default=2
+        Parts of the rows in the ratio step; each is scored by the others' networks.
+    rounds : int, default=2
+        Rounds of training on labels, at most.
+    epochs : int, default=20
+        Epochs of a round.
+    tolerance : float, default=0.002
+        Stop when a smaller share of U changes its label in a round.
+    weighted : bool, default=True
+        Rows count by how sure their label is, |2p - 1|.
+    mixup : bool, default=True
+        Train on random mixtures of two images and their labels.
+    ema_decay : float or None, default=0.998
+        Decay of the moving average of the weights that is kept; None keeps the last.
+    smooth : int, default=20
+        Neighbours over which first labels are averaged; 0 switches that off.
+    lr, weight_decay, batch_size
+        Of stochastic gradient descent with Nesterov momentum.
+    crop, erase : float
+        Smallest part of an image a view shows, and the side of the hole in it.
+    random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    labels_ : array
+        P(y = 1) of every training row.
+    module_ : nn.Module
+        The network of the last round.
+    changed_ : list of float
+        Share of U that changed its label in each round.
+    """
+
+    inputs: ClassVar[tuple[str, ...]] = ("image",)
+    sees = "input"
+    _rules: ClassVar[Rules] = {
+        "ratio_epochs": (Whole(0),),
+        "folds": (Whole(2),),
+        "rounds": (Whole(1),),
+        "epochs": (Whole(1),),
+        "tolerance": (Number(0, 1),),
+        "weighted": (OneOf(True, False),),
+        "mixup": (OneOf(True, False),),
+        "ema_decay": (OneOf(None), Number(0, 1, "neither")),
+        "smooth": (Whole(0),),
+        "lr": (Number(0, closed="neither"),),
+        "weight_decay": (Number(0),),
+        "batch_size": (Whole(2),),
+        "crop": (Number(0, 1, "right"),),
+        "erase": (Number(0, 1, "left"),),
+    }
+
+    def __init__(
+        self,
+        *,
+        ratio_epochs: int = 5,
+        folds: int = 2,
+        rounds: int = 2,
+        epochs: int = 20,
+        tolerance: float = 0.002,
+        weighted: bool = True,
+        mixup: bool = True,
+        ema_decay: float | None = 0.998,
+        smooth: int = 20,
+        lr: float = 0.1,
+        weight_decay: float = 5e-4,
+        batch_size: int = 512,
+        crop: float = 0.5,
+        erase: float = 0.375,
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.ratio_epochs = ratio_epochs
+        self.folds = folds
+        self.rounds = rounds
+        self.epochs = epochs
+        self.tolerance = tolerance
+        self.weighted = weighted
+        self.mixup = mixup
+        self.ema_decay = ema_decay
+        self.smooth = smooth
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.crop = crop
+        self.erase = erase
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def refine(self, start: RefinerInput) -> Self:
+        """Train on the boundary's labels and what follows from them."""
+        check_parameters(self)
+        self.encoder_ = start.encoder
+        if not hasattr(start.encoder, "packed"):
+            raise InvalidParameterError(
+                f"refiner={type(self).__name__} goes on training the encoder's network, "
+                f"and encoder={type(start.encoder).__name__} has none that it knows. "
+                "Use encoder='contrastive' or another refiner."
+            )
+        work = _Work(start, resolve_device(self.device), Randomness(self.random_state))
+        labels = self._first_labels(start, work)
+        self.changed_ = []
+        for number in range(self.rounds):
+            labels = self._round(number, labels, start, work)
+            if self.changed_[-1] < self.tolerance:
+                break
+        self.labels_ = labels
+        return self
+
+    # --- the ratio -------------------------------------------------------------------
+
+    def _first_labels(self, start: RefinerInput, work: _Work) -> FloatArray:
+        """Join the boundary's labels with what networks say that tell P from U."""
+        labels = start.labels
+        if self.ratio_epochs:
+            learned = self._learned_ratio(start, work)
+            both = (logit(_kept(labels)) + logit(_kept(learned))) / 2
+            labels = start.pinned(expit(both))
+        if self.smooth:
+            smoother = Smoother(start.Z, self.smooth, work.device)
+            labels = smoother(start.pinned(labels), rounds=2, pin=start.pinned)
+        return labels
+
+    def _learned_ratio(self, start: RefinerInput, work: _Work) -> FloatArray:
+        """Return P(y = 1) by cross-fitted networks that tell P from U."""
+        rng = work.randomness.numpy("folds")
+        fold = make_folds(start.positive, start.groups, self.folds, rng)
+        scores = np.empty(len(fold))
+        for part in range(self.folds):
+            rows = fold == part
+            module = self._train_ratio(~rows, start, work, f"ratio/{part}")
+            found = work.score(module, rows)
+            if self.smooth:  # among rows that this network has not seen
+                near = min(self.smooth // 2, int(rows.sum()) - 1)
+                found = Smoother(start.Z[rows], max(1, near), work.device)(found)
+            scores[rows] = found
+        free = start.unlabeled & ~start.known_negative
+        result = posterior(
+            scores[start.positive], scores[free], rng=work.randomness.numpy("prior")
+        )
+        self.prior_ = result.prior
+        labels = np.ones(len(fold))
+        labels[free] = result.unlabeled
+        return start.pinned(labels)
+
+    def _train_ratio(
+        self, rows: BoolArray, start: RefinerInput, work: _Work, name: str
+    ) -> nn.Module:
+        positive, rest = rows & start.positive, rows & start.unlabeled
+        loss = RatioLoss(work.as_float, self._views(work), work.rows(positive))
+        batches = TensorBatches(
+            work.rows(rest), batch_size=self.batch_size, drop_last=True, device=work.device
+        )
+        config = self._config(self.ratio_epochs, self.lr / 5, batches)
+        return work.train(loss, batches, config, name, self.verbose)
+
+    # --- the rounds ------------------------------------------------------------------
+
+    def _round(
+        self, number: int, labels: FloatArray, start: RefinerInput, work: _Work
+    ) -> FloatArray:
+        target = (labels > 0.5).astype(np.float32)
+        weight = np.abs(2 * labels - 1) if self.weighted else np.ones(len(labels))
+        batches = TensorBatches(
+            work.data,
+            work.tensor(target),
+            work.tensor(weight.astype(np.float32)),
+            batch_size=self.batch_size,
+            drop_last=True,
+            device=work.device,
+        )
+        loss = LabelLoss(work.as_float, self._views(work), self.mixup)
+        config = self._config(self.epochs, self.lr, batches)
+        self.module_ = work.train(
+            loss, batches, config, f"round/{number}", self.verbose
+        )
+        found = expit(work.score(self.module_, np.ones(len(labels), dtype=bool)))
+        found = start.pinned(found)
+        free = start.unlabeled
+        self.changed_.append(float(np.mean((found > 0.5)[free] != (labels > 0.5)[free])))
+        return found
+
+    def _views(self, work: _Work) -> Callable[[Tensor], Tensor]:
+        return cast(
+            Callable[[Tensor], Tensor],
+            self.encoder_.views_.milder(crop=self.crop, erase=self.erase),
+        )
+
+    def _config(self, epochs: int, lr: float, batches: TensorBatches) -> TrainingConfig:
+        decay = self.ema_decay
+        if decay is not None:  # an average over no more than a fifth of the training
+            decay = min(decay, 1 - 5 / max(10, epochs * len(batches)))
+        fast = resolve_device(self.device).type == "cuda"
+        return TrainingConfig(
+            epochs=epochs,
+            optimizer="sgd",
+            lr=lr,
+            momentum=0.9,
+            nesterov=True,
+            weight_decay=self.weight_decay,
+            schedule="linear",
+            warmup_epochs=min(2.0, epochs / 10),
+            ema_decay=decay,
+            compile=fast,
+            capture=fast,
+        )
+
+    # --- answers ---------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return log-odds for checked images."""
+        if not hasattr(self, "module_"):
+            raise NotFittedError(f"{type(self).__name__} has not refined anything yet.")
+        encoder = self.encoder_
+        return in_fixed_batches(
+            WithMirror(self.module_, encoder.preset_.flip),
+            X,
+            lambda rows: encoder.as_float(encoder.packed(rows)),
+            device=resolve_device(self.device),
+            batch_size=256,
+        ).astype(np.float64)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the rounds and how many labels each changed."""
+        return {
+            "rounds": len(self.changed_),
+            "epochs": self.epochs,
+            "changed": [round(share, 4) for share in self.changed_],
+        }
+
+
+def _kept(labels: FloatArray) -> FloatArray:
+    return np.clip(labels, 1 - SURE, SURE)
+
+
+class _Work:
+    """The rows on the device, and networks made from the encoder's."""
+
+    def __init__(
+        self, start: RefinerInput, device: torch.device, randomness: Randomness
+    ) -> None:
+        self.encoder = start.encoder
+        self.device = device
+        self.randomness = randomness
+        packed = start.encoder.packed(start.X)
+        self.data = packed.to(device) if fits(packed, device) else packed
+        self.as_float: Callable[[Tensor], Tensor] = start.encoder.as_float
+
+    def tensor(self, values: Any) -> Tensor:
+        return torch.from_numpy(values).to(self.data.device)
+
+    def rows(self, chosen: BoolArray) -> Tensor:
+        return self.data[self.tensor(np.flatnonzero(chosen))]
+
+    def train(
+        self,
+        loss: Any,
+        batches: TensorBatches,
+        config: TrainingConfig,
+        name: str,
+        verbose: int,
+    ) -> nn.Module:
+        with self.randomness.torch_scope(name, self.device):
+            module = OneLogit(copy.deepcopy(self.encoder.module_))
+            train(
+                module,
+                batches,
+                loss,
+                config,
+                device=self.device,
+                generator=self.randomness.generator(f"{name}/batches", self.data.device),
+                verbose=verbose,
+                name=name,
+            )
+        return module
+
+    def score(self, module: nn.Module, chosen: BoolArray) -> FloatArray:
+        return in_fixed_batches(
+            WithMirror(module, self.encoder.preset_.flip),
+            self.rows(chosen),
+            self.as_float,
+            device=self.device,
+            batch_size=SCORE_ROWS,
+        ).astype(np.float64)
+
+
+class OneLogit(nn.Module):
     """A body and one logit."""
 
     def __init__(self, body: nn.Module) -> None:
@@ -43,17 +360,41 @@ class WithMirror(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return one logit a row."""
-        logit = self.module(x)
-        return (logit + self.module(x.flip(3))) / 2 if self.flips else logit
+        logits = cast(Tensor, self.module(x))
+        if self.flips:
+            logits = (logits + self.module(x.flip(3))) / 2
+        return logits
 
 
-class SoftLabelLoss:
-    """Cross-entropy on random views and soft labels, mixed in pairs (mixup)."""
+@dataclass
+class RatioLoss:
+    """P against U, both sides counting the same: the log density ratio is learned."""
 
-    def __init__(self, as_float: Any, views: Any, mixup: bool) -> None:
-        self.as_float = as_float
-        self.views = views
-        self.mixup = mixup
+    as_float: Callable[[Tensor], Tensor]
+    views: Callable[[Tensor], Tensor]
+    positives: Tensor
+
+    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
+        """Return the loss of a batch of U and half as many random positives."""
+        (rows,) = batch
+        half = len(rows) // 2
+        with torch.no_grad():
+            chosen = torch.randint(
+                len(self.positives), (half,), device=self.positives.device
+            )
+            drawn = self.positives[chosen].to(rows.device)
+            x = self.views(self.as_float(torch.cat([drawn, rows])))
+        logits = module(x).float()
+        return (F.softplus(-logits[:half]).mean() + F.softplus(logits[half:]).mean()) / 2
+
+
+@dataclass
+class LabelLoss:
+    """Weighted cross-entropy on random views, mixed in pairs (mixup)."""
+
+    as_float: Callable[[Tensor], Tensor]
+    views: Callable[[Tensor], Tensor]
+    mixup: bool
 
     def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         """Return the loss of one batch."""
@@ -63,9 +404,10 @@ class SoftLabelLoss:
             if self.mixup:
                 # The batch is in random order, so its mirror pairs rows at random.
                 share = torch.rand((), device=x.device)
-                x = share * x + (1 - share) * x.flip(0)
-                label = share * label + (1 - share) * label.flip(0)
-                weight = share * weight + (1 - share) * weight.flip(0)
-        logit = module(x).float()
-        losses = F.binary_cross_entropy_with_logits(logit, label, reduction="none")
+                x, label, weight = (
+                    share * values + (1 - share) * values.flip(0)
+                    for values in (x, label, weight)
+                )
+        logits = module(x).float()
+        losses = F.binary_cross_entropy_with_logits(logits, label, reduction="none")
         return (weight * losses).sum() / weight.sum().clamp_min(1e-6)

@@ -18,11 +18,7 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from denspu._typing import FloatArray
-
-CONFIDENCE = np.log(4 / 0.1) / 2
-"""Both counts of a top bin lie within the root of this over their size nine times out of
-ten (Dvoretzky, Kiefer and Wolfowitz)."""
-
+from denspu.priors import PriorEstimate, estimate_prior_from_scores
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -32,39 +28,24 @@ class Posterior:
     """P(y = 1) of each row of U."""
     n_positive: float
     """Estimated number of positives in U."""
+    prior: PriorEstimate
     cut: float
     """The score above which P(y = 1) exceeds one half."""
 
 
-def positives_in_unlabeled(positive: FloatArray, unlabeled: FloatArray) -> float:
-    """Return the number of positives in U, from scores higher for more positive.
-
-    For each score t of a held-out positive, (rows of U above t) / (share of P above t)
-    bounds the number from above; the smallest bound wins, after each has paid for the
-    uncertainty of its counts.
-    """
-    ordered = np.sort(unlabeled)
-    cuts = np.sort(positive)[::-1]
-    above = len(ordered) - np.searchsorted(ordered, cuts, side="left")
-    count = np.arange(1, len(cuts) + 1)
-    share = count / len(cuts)
-    bound = above / share
-    doubt = np.sqrt(CONFIDENCE / len(ordered)) + np.sqrt(CONFIDENCE / len(cuts))
-    worst = bound / len(ordered) + doubt / share
-    best = int(np.argmin(worst))
-    return float(min(bound[best], len(ordered)))
-
-
-def posterior(positive: FloatArray, unlabeled: FloatArray) -> Posterior:
+def posterior(
+    positive: FloatArray, unlabeled: FloatArray, *, rng: np.random.Generator
+) -> Posterior:
     """Return P(y = 1) of unlabelled rows from scores no row vouched for itself."""
-    number = positives_in_unlabeled(positive, unlabeled)
+    prior = estimate_prior_from_scores(positive, unlabeled, rng=rng)
+    number = prior.prior_in_unlabeled * len(unlabeled)
     scores = np.concatenate([positive, unlabeled])
     labelled = np.r_[np.ones(len(positive)), np.zeros(len(unlabeled))]
     rising = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
     share = rising.fit(scores, labelled).predict(unlabeled)
     odds = share / np.maximum(1 - share, 1e-12)
     probability = np.minimum(odds * number / len(positive), 1.0)
-    return Posterior(probability, number, _cut(unlabeled, probability))
+    return Posterior(probability, number, prior, _cut(unlabeled, probability))
 
 
 def _cut(scores: FloatArray, probability: FloatArray) -> float:

@@ -1,0 +1,80 @@
+"""From the boundary's scores to a first label for every row, and how many there are."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from denspu._typing import FloatArray
+from denspu._validation import PUInput
+from denspu.exceptions import DegenerateFitWarning
+from denspu.priors import PriorEstimate
+from denspu.refinement.posterior import posterior
+
+RARE = 0.02
+"""Share of positives inside U below which ranking comes first."""
+
+EXTREME = (0.0005, 0.97)
+"""Shares of positives inside U that are close to none and to all."""
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLabels:
+    """What the boundary says of every row."""
+
+    scores: FloatArray
+    """Normality, no positive vouching for itself."""
+    labels: FloatArray
+    """P(y = 1): 1 for P, 0 for known negatives."""
+    prior: PriorEstimate
+
+    @property
+    def rare(self) -> bool:
+        """Tell whether positives are too rare inside U for hard labels."""
+        return self.prior.prior_in_unlabeled < RARE
+
+    def facts(self) -> dict[str, Any]:
+        """Return the estimated share and the labels it leads to."""
+        return {
+            "prior_in_unlabeled": self.prior.prior_in_unlabeled,
+            "low": self.prior.low,
+            "high": self.prior.high,
+            "path": "ranking" if self.rare else "labels",
+        }
+
+
+def first_labels(
+    positive: FloatArray,
+    unlabeled: FloatArray,
+    data: PUInput,
+    rng: np.random.Generator,
+) -> FirstLabels:
+    """Return labels by the density of positives along the boundary's score."""
+    free = ~data.known_negative[data.unlabeled]
+    found = posterior(positive, unlabeled[free], rng=rng)
+    inside = np.zeros(len(unlabeled))
+    inside[free] = found.unlabeled
+    labels = np.ones(len(data.positive))
+    scores = np.empty(len(data.positive))
+    labels[data.unlabeled] = inside
+    scores[data.positive], scores[data.unlabeled] = positive, unlabeled
+    _warn_if_extreme(found.prior)
+    return FirstLabels(scores, labels, found.prior)
+
+
+def _warn_if_extreme(prior: PriorEstimate) -> None:
+    share = prior.prior_in_unlabeled
+    if EXTREME[0] <= share <= EXTREME[1]:
+        return
+    what = "none" if share < EXTREME[0] else "all"
+    warnings.warn(
+        f"The boundary takes almost {what} of U for positive (estimated share "
+        f"{share:.4f}, {prior.low:.4f} to {prior.high:.4f}). Either that is so, or the "
+        "embedding does not tell the classes apart: look at the ranking before "
+        "trusting predict.",
+        DegenerateFitWarning,
+        stacklevel=2,
+    )
