@@ -251,7 +251,6 @@ METHODS: dict[str, Callable[[Any, Any, int], Fitted]] = {
     "gradient boosting": boosting(),
     "gradient boosting, balanced": boosting(class_weight="balanced"),
     "gradient boosting, slow": boosting(
-        class_weight="balanced",
         learning_rate=0.05,
         max_iter=300,
         max_leaf_nodes=8,

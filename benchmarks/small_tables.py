@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -117,14 +118,16 @@ def vote(model: Any) -> Callable[[Any], Any]:
 
 def scores(model: Any, X: Any) -> Any:
     for name in ("predict_proba", "decision_function"):
-        if hasattr(model, name):
+        try:
             found = np.asarray(getattr(model, name)(X))
-            return found[:, 1] if found.ndim == 2 else found
+        except (AttributeError, NotImplementedError):
+            continue
+        return found[:, 1] if found.ndim == 2 else found
     return model.predict(X)
 
 
-def svc(probability: bool = False) -> SVC:
-    return SVC(C=10, gamma="scale", probability=probability, random_state=0)
+def svc() -> SVC:
+    return SVC(C=10, gamma="scale")
 
 
 def pulearn_methods() -> dict[str, Fit]:
@@ -175,15 +178,20 @@ def pu_toolbox_methods() -> dict[str, Fit]:
         )
 
     def upu(basis: str) -> Fit:
-        return lambda X, y, prior, seed: vote(
-            pu_toolbox.UPUClassifier(prior, basis=basis, random_state=seed).fit(X, y)
-        )
+        def fit(X: Any, y: Any, prior: float, seed: int) -> Callable[[Any], Any]:
+            width = float(np.median(pdist(X))) if basis == "rbf" else None
+            model = pu_toolbox.UPUClassifier(
+                prior, basis=basis, kernel_width=width, random_state=seed
+            )
+            return vote(model.fit(X, y))
+
+        return fit
 
     def nnpu(X: Any, y: Any, prior: float, seed: int) -> Callable[[Any], Any]:
         model = pu_toolbox.NonNegativePUClassifier(
             class_prior=prior, random_state=seed, device="cpu"
         )
-        return vote(model.fit(np.asarray(X, dtype=np.float32), y))
+        return vote(model.fit(X, y))
 
     return {
         "PUPipeline()": pipeline,

@@ -229,6 +229,10 @@ class Selector(BaseEstimator, ABC):
         """Return positions within U of the chosen negatives, surest first."""
 
 
+RARE = 0.02
+"""Share of positives inside U below which ranking comes first: no hard labels."""
+
+
 @dataclass(frozen=True, eq=False)
 class RefinerInput:
     """What the walk hands to a refiner; one row a sample, P and U together."""
@@ -255,6 +259,11 @@ class RefinerInput:
     def unlabeled(self) -> BoolArray:
         """True for rows without a positive label."""
         return ~self.positive
+
+    @property
+    def rare(self) -> bool:
+        """Tell whether positives are too rare inside U for hard labels."""
+        return self.prior_in_unlabeled < RARE
 
     def pinned(self, labels: FloatArray) -> FloatArray:
         """Return labels with what is known put back: 1 for P, 0 for negatives."""

@@ -62,7 +62,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
     for _ in range(60):
         found = estimate(*bells(rng, 0.3), level=0.8, n_resamples=25)
         held.append(found.low <= 0.3 <= found.high)
-    assert np.mean(held) >= 0.8
+    assert 0.68 <= np.mean(held) <= 0.97
 
 
 def test_a_higher_level_gives_a_wider_interval():

@@ -12,12 +12,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import f1_score, roc_auc_score
 
 from denspu._deadline import Deadline
-from denspu._thresholds import otsu_cut
 from denspu.base import RefinerInput
 from denspu.detectors import DensityRatio
 from denspu.exceptions import InvalidParameterError
-from denspu.refinement import EmbeddingRefiner
+from denspu.refinement import EmbeddingRefiner, embedding
 from denspu.refinement.embedding import Rows, cut_at, log_odds_slope, parts, sure
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    monkeypatch.setattr(embedding, "TREES", 30)
 
 
 class Task:
@@ -32,6 +36,7 @@ class Task:
         detector = DensityRatio(around="positives", n_positives=5, device="cpu")
         detector.fit(X, self.positive.astype(int))
         self.scores = detector.score_samples(X)
+        self.inside = detector.predict(X) == 1
         self.unlabeled = ~self.positive
 
     def start(self, **changes):
@@ -70,18 +75,15 @@ def quick(**options):
     return EmbeddingRefiner(**{"folds": 3, "n_bags": 4, "random_state": 0, **options})
 
 
-@pytest.mark.parametrize("make", [gaussians, moons])
-def test_it_beats_its_start(make):
-    task = make()
+@pytest.mark.parametrize(
+    ("task", "least"), [(gaussians(gap=2.0), 0.75), (moons(), 0.85)]
+)
+def test_it_beats_its_start(task, least):
     refiner = quick(n_bags=10).refine(task.start())
-    before = task.scores > otsu_cut(task.scores[task.unlabeled])
     after = refiner.decision_function(task.Z) > 0
-    assert task.f1(after) > max(0.85, task.f1(before) + 0.01)
-    assert task.f1(refiner.labels_ > 0.5) > 0.85
-    truth = task.truth[task.unlabeled]
-    ranked = roc_auc_score(truth, refiner.labels_[task.unlabeled])
-    assert ranked > roc_auc_score(truth, task.scores[task.unlabeled]) - 0.005
-    share = truth.mean()
+    assert task.f1(after) > max(least, task.f1(task.inside) + 0.01)
+    assert task.f1(refiner.labels_ > 0.5) > least
+    share = task.truth[task.unlabeled].mean()
     assert refiner.prior_.prior_in_unlabeled == pytest.approx(share, abs=0.12)
 
 
@@ -90,9 +92,8 @@ def test_labels_that_mean_nothing_teach_nothing():
     rng = np.random.default_rng(0)
     shuffled = Task(task.Z, rng.permutation(task.truth), 40)
     refiner = quick().refine(shuffled.start())
-    unlabeled = shuffled.unlabeled
-    ranked = roc_auc_score(task.truth[unlabeled], refiner.labels_[unlabeled])
-    assert 0.3 < ranked < 0.7
+    hidden = shuffled.truth[shuffled.unlabeled]
+    assert 0.4 < roc_auc_score(hidden, refiner.labels_[shuffled.unlabeled]) < 0.6
 
 
 def test_same_seed_same_answer():
@@ -127,14 +128,13 @@ def test_what_is_known_stays():
 
 
 def test_known_negatives_push_their_surroundings_down():
-    task = gaussians(gap=1.0)
-    known = ~task.truth & (np.arange(len(task.Z)) % 2 == 0)
-    plain = quick().refine(task.start())
-    told = quick().refine(task.start(known_negative=known))
-    unlabeled = task.unlabeled & ~known
-    truth = task.truth[unlabeled]
-    better = roc_auc_score(truth, told.labels_[unlabeled])
-    assert better > roc_auc_score(truth, plain.labels_[unlabeled]) - 0.01
+    task = gaussians()
+    corner = task.truth & task.unlabeled & (task.Z[:, 1] > 0)
+    known = corner & (np.cumsum(corner) % 2 == 0)
+    plain = quick().refine(task.start()).labels_
+    told = quick().refine(task.start(known_negative=known)).labels_
+    rest = corner & ~known
+    assert told[rest].mean() < plain[rest].mean() - 0.05
 
 
 def rows_of(task, groups=None):
@@ -175,7 +175,7 @@ def test_copies_in_one_group_do_not_vouch_for_each_other():
     seen = []
     refiner._cut = lambda rows, margin, *_: seen.append(margin) or margin
     refiner._final_labels = lambda *_: np.zeros(len(Z))
-    refiner.prior_ = quick().refine(gaussians(n=60).start()).prior_
+    refiner.prior_ = quick().refine(gaussians(n=60, n_labeled=9).start()).prior_
     refiner.refine(task.start(groups=groups))
     assert roc_auc_score(task.positive, seen[0]) < 0.7
     refiner.refine(task.start())
@@ -191,7 +191,7 @@ def test_few_positives_few_unlabelled_and_lopsided_priors(n, prior, n_labeled):
     refiner = quick().refine(task.start())
     decision = refiner.decision_function(task.Z)
     assert np.isfinite(decision).all()
-    assert roc_auc_score(task.truth, decision) > 0.8
+    assert roc_auc_score(task.truth, decision) > 0.7
 
 
 def test_two_positives_give_finite_answers():

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-YIQ = torch.tensor([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
+YIQ = torch.tensor(
+    [[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]]
+)
 """Luma and two colour axes; hue turns the latter (NTSC 1953)."""
 
 RGB = torch.linalg.inv(YIQ.double()).float()
@@ -109,7 +111,6 @@ class ImageAugment:
             images = _recolour(images, preset, self._colour_axes(images.device))
         return _erased(images, preset.erase) if preset.erase else images
 
-
     def _colour_axes(self, device: torch.device) -> tuple[Tensor, Tensor]:
         """Return the two colour matrices, sent to the device once."""
         if device not in self._axes:
@@ -181,7 +182,9 @@ def _erased(images: Tensor, side: float) -> Tensor:
     """Put the mean of the image into a random square."""
     height, width = images.shape[-2:]
     reach_y, reach_x = side * height / 2, side * width / 2
-    y = _uniform(images, 0, height)[:, None] - torch.arange(height, device=images.device)
+    y = _uniform(images, 0, height)[:, None] - torch.arange(
+        height, device=images.device
+    )
     x = _uniform(images, 0, width)[:, None] - torch.arange(width, device=images.device)
     hole = (y.abs() < reach_y)[:, None, :, None] & (x.abs() < reach_x)[:, None, None, :]
     return torch.where(hole, images.mean((2, 3), keepdim=True), images)

@@ -8,9 +8,9 @@ what tells one picture from another whatever the crop and the light.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -30,11 +30,18 @@ from denspu._validation import validate_X
 from denspu.augment import PRESETS, ImageAugment, ImagePreset, RowAugment
 from denspu.base import Encoder, Rules
 from denspu.encoders.tabular import TabularEncoder
+from denspu.exceptions import DegenerateFitWarning
 from denspu.losses import nt_xent
 from denspu.networks.mlp import MLP, Projector
 from denspu.networks.pixels import PixelScale, pack, unpack
 from denspu.networks.resnet import resnet18, small_resnet
-from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
+from denspu.training import (
+    Checkpoint,
+    TensorBatches,
+    TrainingConfig,
+    in_fixed_batches,
+    train,
+)
 from denspu.training.batches import Batch
 from denspu.training.memory import USE, fits, free_bytes
 from denspu.training.plan import within
@@ -47,6 +54,10 @@ LARGE_BATCH, SMALL_BATCH = 1024, 256
 
 LR_AT_1024 = 0.8
 TRIAL_ROWS = 32
+
+COLLAPSE_SAMPLE = 1000
+COLLAPSED = 0.98
+"""Mean cosine of two random rows above which an embedding says nothing."""
 
 
 class ContrastiveEncoder(Encoder):
@@ -178,7 +189,28 @@ class ContrastiveEncoder(Encoder):
             )
             self._train(model, loss, data, positive, randomness, device, deadline)
         self.module_ = model.without_projector()
+        self._warn_if_collapsed(data)
         return self
+
+    def _warn_if_collapsed(self, data: Tensor) -> None:
+        """Warn when all rows have come to lie at one point of the sphere."""
+        sample = data[:: max(1, len(data) // COLLAPSE_SAMPLE)]
+        Z = in_fixed_batches(
+            OnSphere(self.module_, False),
+            sample,
+            self.as_float,
+            device=resolve_device(self.device),
+        )
+        self.mean_cosine_ = float((np.linalg.norm(Z.mean(axis=0))) ** 2)
+        if self.mean_cosine_ > COLLAPSED:
+            warnings.warn(
+                "The embedding has collapsed: two random rows have a cosine of "
+                f"{self.mean_cosine_:.3f} on average, and nothing can be told apart. "
+                "Are the rows copies of one another? Else lower lr, train longer, or "
+                "choose views (augment=) that suit the data.",
+                DegenerateFitWarning,
+                stacklevel=3,
+            )
 
     def _prepare(self, X: Any) -> Tensor:
         """Return the rows as compact tensors, and learn how to draw views of them."""
@@ -240,7 +272,8 @@ class ContrastiveEncoder(Encoder):
             device=device,
         )
         config = self._config(size, device)
-        config = replace(config, capture=config.capture and loss.parts == 1)
+        if loss.parts > 1:  # recomputing draws random numbers out of turn
+            config = replace(config, capture=False)
         config = within(deadline, model, batches, loss, config, device=device)
         self.epochs_, self.batch_size_ = config.epochs, size
         self.history_ = train(
@@ -250,6 +283,7 @@ class ContrastiveEncoder(Encoder):
             config,
             device=device,
             generator=randomness.generator("batches", held),
+            checkpoint=Checkpoint(self.checkpoint) if self.checkpoint else None,
             verbose=self.verbose,
             name="contrastive",
         )
@@ -299,7 +333,7 @@ class ContrastiveEncoder(Encoder):
             schedule="cosine",
             warmup_epochs=min(5.0, epochs / 10),
             compile=compiled,
-            capture=getattr(self, "capture_", compiled),
+            capture=cuda,
             deterministic=self.deterministic,
         )
 
@@ -325,6 +359,7 @@ class ContrastiveEncoder(Encoder):
             "epochs": self.epochs_,
             "batch_size": self.batch_size_,
             "loss": self.history_.last["loss"],
+            "mean_cosine": self.mean_cosine_,
         }
 
     def __sklearn_tags__(self) -> Any:

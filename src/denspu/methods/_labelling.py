@@ -10,12 +10,10 @@ import numpy as np
 
 from denspu._typing import FloatArray
 from denspu._validation import PUInput
+from denspu.base import RARE
 from denspu.exceptions import DegenerateFitWarning
 from denspu.priors import PriorEstimate
 from denspu.refinement.posterior import posterior
-
-RARE = 0.02
-"""Share of positives inside U below which ranking comes first."""
 
 EXTREME = (0.0005, 0.97)
 """Shares of positives inside U that are close to none and to all."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.svm import SVC
 
-from denspu._validation import PUInput
+from denspu._validation import PUInput, is_frame
 from denspu.classifiers import VGG16Classifier
 from denspu.density import Midpoint, NoDensity
 from denspu.detectors import DensityRatio, IsolationForest, LocalOutlierFactor
@@ -65,9 +65,7 @@ def choose_parts(
     return parts, settings
 
 
-def choose_refiner(
-    wanted: Any, data: PUInput, first: FirstLabels, device: str
-) -> Any:
+def choose_refiner(wanted: Any, data: PUInput, first: FirstLabels, device: str) -> Any:
     """Return the refiner for ``"auto"``, which depends on what the boundary found."""
     if not (isinstance(wanted, str) and wanted == "auto"):
         return wanted
@@ -104,7 +102,13 @@ def sensible(data: PUInput, device: str) -> dict[str, Any]:
     on_gpu = device.startswith("cuda")
     pixels = data.X.shape[1] * data.X.shape[2] if data.kind == "image" else 0
     parts: dict[str, Any]
-    if pixels > SMALL_IMAGE:
+    if data.kind == "table" and on_sphere(data.X):
+        parts = {
+            "encoder": IdentityEncoder(),
+            "densifier": NoDensity(),
+            "detector": _ratio(data, on_gpu),
+        }
+    elif pixels > SMALL_IMAGE:
         parts = {
             "encoder": ContrastiveEncoder(),
             "densifier": NoDensity(),
@@ -124,6 +128,14 @@ def sensible(data: PUInput, device: str) -> dict[str, Any]:
         "contamination": "heldout",
         "checks": FOLDS if n <= NEIGHBOUR_ROWS and not pixels > SMALL_IMAGE else 1,
     }
+
+
+def on_sphere(X: Any) -> bool:
+    """Tell whether rows are embeddings of length 1 already."""
+    if is_frame(X) or X.shape[1] < 2:
+        return False
+    length = np.linalg.norm(X[:: max(1, len(X) // 1000)], axis=1)
+    return bool(np.all(np.abs(length - 1) < 1e-3))
 
 
 def _ratio(data: PUInput, on_gpu: bool) -> DensityRatio:

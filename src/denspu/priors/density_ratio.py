@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betaincinv
-from scipy.stats import norm
+from scipy.stats import t as student
 
 from denspu._parameters import Number, Whole
 from denspu._typing import FloatArray
@@ -97,7 +97,7 @@ def estimate_prior_from_scores(
             best_ratio(_resample(positive, rng), _resample(unlabeled, rng), bounds)[0]
             for _ in range(n_resamples)
         ]
-        low, high = _interval(prior, drawn, level, len(unlabeled))
+        low, high = _interval(prior, drawn, level, len(positive), len(unlabeled))
     return PriorEstimate(
         prior, low, high, float(level), cut, len(positive), len(unlabeled)
     )
@@ -134,16 +134,18 @@ def _resample(scores: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 def _interval(
-    prior: float, drawn: list[float], level: float, m: int
+    prior: float, drawn: list[float], level: float, n: int, m: int
 ) -> tuple[float, float]:
-    """Return the prior ± z standard errors.
+    """Return the prior ± t standard errors, with as many degrees as P has rows, less 1.
 
     Quantiles of the draws would lie too low: the least of many ratios falls when rows
     are drawn twice. No interval is narrower than that of a share counted in U.
     """
     counted = (prior * m + 1) / (m + 2)
     floor = counted * (1 - counted) / m
-    error = norm.ppf((1 + level) / 2) * np.sqrt(max(float(np.var(drawn)), floor))
+    degrees = max(1, n - 1)
+    variance = max(float(np.var(drawn)) * (degrees + 1) / degrees, floor)
+    error = student.ppf((1 + level) / 2, degrees) * np.sqrt(variance)
     return max(0.0, float(prior - error)), min(1.0, float(prior + error))
 
 

@@ -120,7 +120,7 @@ class EmbeddingRefiner(Refiner):
         Rounds after the first at most; 0 keeps the bagged start.
     folds : int, default=5
         Parts of the rows; the label of a row comes from models trained on the others.
-    n_bags : int, default=10
+    n_bags : int, default=20
         Draws from U in round 0.
     leave_out : float in [0, 1), default=0.1
         Share of U, on either side of the cut, that is too near it to be trained on.
@@ -168,7 +168,7 @@ class EmbeddingRefiner(Refiner):
         *,
         rounds: int = 2,
         folds: int = 5,
-        n_bags: int = 10,
+        n_bags: int = 20,
         leave_out: float = 0.1,
         tolerance: float = 0.005,
         draws: Literal["crossfit", "start"] = "crossfit",

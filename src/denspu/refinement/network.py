@@ -4,6 +4,8 @@
    and score the others. What they learn is the density ratio of the boundary again,
    with features that may move. Along these scores the held-out positives say how
    likely a row of U is positive (:mod:`denspu.refinement.posterior`).
+   Where positives are rare this is all: the ranking counts, and hard labels would be
+   nearly all negative.
 2. *Rounds*: a fresh copy learns the likelier label of every row, unsure rows counting
    little, and labels all rows anew. Each round starts from the encoder, so that no
    label is kept because a network has memorised it.
@@ -26,7 +28,8 @@ from torch.nn import functional as F
 from denspu._device import resolve_device
 from denspu._parameters import Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
-from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
+from denspu._thresholds import prior_cut
+from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, Rules
 from denspu.exceptions import InvalidParameterError
 from denspu.refinement.folds import make_folds
@@ -35,11 +38,15 @@ from denspu.refinement.smoothing import Smoother
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
 from denspu.training.batches import Batch
 from denspu.training.memory import fits
+from denspu.training.plan import within
 
 SURE = 0.98
 """Probabilities are kept inside (1 - SURE, SURE) where two are combined."""
 
 SCORE_ROWS = 1000
+
+RATIO_SHARE = 0.3
+"""Part of the time left that the ratio step may take."""
 
 
 class NetworkRefiner(Refiner):
@@ -151,14 +158,31 @@ class NetworkRefiner(Refiner):
                 "Use encoder='contrastive' or another refiner."
             )
         work = _Work(start, resolve_device(self.device), Randomness(self.random_state))
-        labels = self._first_labels(start, work)
         self.changed_ = []
+        self.cut_ = 0.0
+        self.path_ = "ranking" if start.rare else "labels"
+        if start.rare:
+            self.labels_ = self._rank(start, work)
+            return self
+        labels = self._first_labels(start, work)
         for number in range(self.rounds):
             labels = self._round(number, labels, start, work)
-            if self.changed_[-1] < self.tolerance:
+            if self.changed_[-1] < self.tolerance or not start.deadline.left():
                 break
         self.labels_ = labels
         return self
+
+    # --- rare positives --------------------------------------------------------------
+
+    def _rank(self, start: RefinerInput, work: _Work) -> FloatArray:
+        """Tell P from U with one network for new rows; cross-fitted ones place 0."""
+        labels = self._learned_ratio(start, work, epochs=max(1, self.ratio_epochs))
+        everything = np.ones(len(labels), dtype=bool)
+        epochs = max(1, self.ratio_epochs)
+        self.module_ = self._train_ratio(everything, start, work, "ratio", epochs)
+        scores = work.score(self.module_, start.unlabeled)
+        self.cut_ = prior_cut(scores, self.prior_.prior_in_unlabeled)
+        return labels
 
     # --- the ratio -------------------------------------------------------------------
 
@@ -166,7 +190,7 @@ class NetworkRefiner(Refiner):
         """Join the boundary's labels with what networks say that tell P from U."""
         labels = start.labels
         if self.ratio_epochs:
-            learned = self._learned_ratio(start, work)
+            learned = self._learned_ratio(start, work, self.ratio_epochs)
             both = (logit(_kept(labels)) + logit(_kept(learned))) / 2
             labels = start.pinned(expit(both))
         if self.smooth:
@@ -174,14 +198,17 @@ class NetworkRefiner(Refiner):
             labels = smoother(start.pinned(labels), rounds=2, pin=start.pinned)
         return labels
 
-    def _learned_ratio(self, start: RefinerInput, work: _Work) -> FloatArray:
+    def _learned_ratio(
+        self, start: RefinerInput, work: _Work, epochs: int
+    ) -> FloatArray:
         """Return P(y = 1) by cross-fitted networks that tell P from U."""
         rng = work.randomness.numpy("folds")
         fold = make_folds(start.positive, start.groups, self.folds, rng)
         scores = np.empty(len(fold))
         for part in range(self.folds):
             rows = fold == part
-            module = self._train_ratio(~rows, start, work, f"ratio/{part}")
+            name = f"ratio/{part}"
+            module = self._train_ratio(~rows, start, work, name, epochs)
             found = work.score(module, rows)
             if self.smooth:  # among rows that this network has not seen
                 near = min(self.smooth // 2, int(rows.sum()) - 1)
@@ -197,15 +224,24 @@ class NetworkRefiner(Refiner):
         return start.pinned(labels)
 
     def _train_ratio(
-        self, rows: BoolArray, start: RefinerInput, work: _Work, name: str
+        self,
+        rows: BoolArray,
+        start: RefinerInput,
+        work: _Work,
+        name: str,
+        epochs: int,
     ) -> nn.Module:
         positive, rest = rows & start.positive, rows & start.unlabeled
         loss = RatioLoss(work.as_float, self._views(work), work.rows(positive))
         batches = TensorBatches(
-            work.rows(rest), batch_size=self.batch_size, drop_last=True, device=work.device
+            work.rows(rest),
+            batch_size=self.batch_size,
+            drop_last=True,
+            device=work.device,
         )
-        config = self._config(self.ratio_epochs, self.lr / 5, batches)
-        return work.train(loss, batches, config, name, self.verbose)
+        config = self._config(epochs, self.lr / 5, batches)
+        share = RATIO_SHARE / self.folds
+        return work.train(loss, batches, config, name, share, self.verbose)
 
     # --- the rounds ------------------------------------------------------------------
 
@@ -224,13 +260,16 @@ class NetworkRefiner(Refiner):
         )
         loss = LabelLoss(work.as_float, self._views(work), self.mixup)
         config = self._config(self.epochs, self.lr, batches)
+        share = 1 / (self.rounds - number)
         self.module_ = work.train(
-            loss, batches, config, f"round/{number}", self.verbose
+            loss, batches, config, f"round/{number}", share, self.verbose
         )
         found = expit(work.score(self.module_, np.ones(len(labels), dtype=bool)))
         found = start.pinned(found)
         free = start.unlabeled
-        self.changed_.append(float(np.mean((found > 0.5)[free] != (labels > 0.5)[free])))
+        self.changed_.append(
+            float(np.mean((found > 0.5)[free] != (labels > 0.5)[free]))
+        )
         return found
 
     def _views(self, work: _Work) -> Callable[[Tensor], Tensor]:
@@ -254,7 +293,6 @@ class NetworkRefiner(Refiner):
             schedule="linear",
             warmup_epochs=min(2.0, epochs / 10),
             ema_decay=decay,
-            compile=fast,
             capture=fast,
         )
 
@@ -265,17 +303,21 @@ class NetworkRefiner(Refiner):
         if not hasattr(self, "module_"):
             raise NotFittedError(f"{type(self).__name__} has not refined anything yet.")
         encoder = self.encoder_
-        return in_fixed_batches(
-            WithMirror(self.module_, encoder.preset_.flip),
-            X,
-            lambda rows: encoder.as_float(encoder.packed(rows)),
-            device=resolve_device(self.device),
-            batch_size=256,
-        ).astype(np.float64)
+        return (
+            in_fixed_batches(
+                WithMirror(self.module_, encoder.preset_.flip),
+                X,
+                lambda rows: encoder.as_float(encoder.packed(rows)),
+                device=resolve_device(self.device),
+                batch_size=256,
+            ).astype(np.float64)
+            - self.cut_
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return the rounds and how many labels each changed."""
         return {
+            "path": self.path_,
             "rounds": len(self.changed_),
             "epochs": self.epochs,
             "changed": [round(share, 4) for share in self.changed_],
@@ -295,6 +337,7 @@ class _Work:
         self.encoder = start.encoder
         self.device = device
         self.randomness = randomness
+        self.deadline = start.deadline
         packed = start.encoder.packed(start.X)
         self.data = packed.to(device) if fits(packed, device) else packed
         self.as_float: Callable[[Tensor], Tensor] = start.encoder.as_float
@@ -311,17 +354,30 @@ class _Work:
         batches: TensorBatches,
         config: TrainingConfig,
         name: str,
+        share: float,
         verbose: int,
     ) -> nn.Module:
+        """Train a copy of the encoder's network, within a share of the time left."""
         with self.randomness.torch_scope(name, self.device):
             module = OneLogit(copy.deepcopy(self.encoder.module_))
+            config = within(
+                self.deadline,
+                module,
+                batches,
+                loss,
+                config,
+                device=self.device,
+                share=share,
+            )
             train(
                 module,
                 batches,
                 loss,
                 config,
                 device=self.device,
-                generator=self.randomness.generator(f"{name}/batches", self.data.device),
+                generator=self.randomness.generator(
+                    f"{name}/batches", self.data.device
+                ),
                 verbose=verbose,
                 name=name,
             )
@@ -385,7 +441,9 @@ class RatioLoss:
             drawn = self.positives[chosen].to(rows.device)
             x = self.views(self.as_float(torch.cat([drawn, rows])))
         logits = module(x).float()
-        return (F.softplus(-logits[:half]).mean() + F.softplus(logits[half:]).mean()) / 2
+        return (
+            F.softplus(-logits[:half]).mean() + F.softplus(logits[half:]).mean()
+        ) / 2
 
 
 @dataclass

@@ -20,6 +20,7 @@ from sklearn.isotonic import IsotonicRegression
 from denspu._typing import FloatArray
 from denspu.priors import PriorEstimate, estimate_prior_from_scores
 
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """What the scores say: P(y = 1) of rows of U, how many there are, where to cut."""

@@ -1,6 +1,7 @@
 """One training loop for every network in the project, and fixed-batch inference."""
 
 from denspu.training.batches import BalancedBatches, Batches, TensorBatches
+from denspu.training.checkpoint import Checkpoint
 from denspu.training.config import Plateau, TrainingConfig
 from denspu.training.history import History
 from denspu.training.inference import in_fixed_batches
@@ -9,6 +10,7 @@ from denspu.training.loop import Hook, Step, TrainState, train
 __all__ = [
     "BalancedBatches",
     "Batches",
+    "Checkpoint",
     "History",
     "Hook",
     "Plateau",

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from denspu._progress import progress
 from denspu.exceptions import DensPUError
 from denspu.training.batches import Batch, Batches
+from denspu.training.checkpoint import Checkpoint
 from denspu.training.config import Plateau, TrainingConfig
 from denspu.training.history import History
 
@@ -137,6 +138,7 @@ def train(
     device: torch.device,
     generator: torch.Generator,
     hooks: Sequence[Hook] = (),
+    checkpoint: Checkpoint | None = None,
     verbose: int = 0,
     name: str = "training",
 ) -> History:
@@ -152,6 +154,8 @@ def train(
         The loss, or several losses with their own parameters (taken in turn).
     generator : torch.Generator
         Shuffles the batches.
+    checkpoint : Checkpoint, optional
+        Where the state is kept; training found there goes on.
     """
     module.to(device).train()
     plan = [Step(steps)] if callable(steps) else list(steps)
@@ -169,17 +173,54 @@ def train(
         ),
         progress(name, config.epochs, verbose) as advance,
     ):
-        for state.epoch in range(config.epochs):
+        for _ in range(_resumed(checkpoint, runner, state, generator)):
+            advance("done before")
+        for state.epoch in range(len(state.history), config.epochs):
             _call(hooks, "on_epoch_start", state)
             state.history.add(**_run_epoch(runner, batches, generator, hooks, state))
             _call(hooks, "on_epoch_end", state)
             advance(f"loss {state.history.last['loss']:.4f}")
+            _keep(checkpoint, runner, state, generator)
             if state.stop:
                 state.history.stopped = state.stop
                 break
     _call(hooks, "on_train_end", state)
+    if checkpoint is not None:
+        checkpoint.discard()
     module.eval().cpu()
     return state.history
+
+
+def _resumed(
+    checkpoint: Checkpoint | None,
+    runner: _Runner,
+    state: TrainState,
+    generator: torch.Generator,
+) -> int:
+    """Restore what a checkpoint holds; return the epochs that are done."""
+    if checkpoint is None:
+        return 0
+    done, rows = checkpoint.load(state.module, *runner.memory(generator), state.config)
+    for row in rows:
+        state.history.add(**row)
+    state.step = done * runner.steps_per_epoch
+    return done
+
+
+def _keep(
+    checkpoint: Checkpoint | None,
+    runner: _Runner,
+    state: TrainState,
+    generator: torch.Generator,
+) -> None:
+    if checkpoint is not None and len(state.history) % checkpoint.every == 0:
+        checkpoint.save(
+            len(state.history),
+            state.module,
+            *runner.memory(generator),
+            state.history.rows,
+            state.config,
+        )
 
 
 def _built_in(config: TrainingConfig) -> list[Hook]:
@@ -244,6 +285,7 @@ class _Runner:
             config.precision == "auto" and device.type == "cuda"
         )
         self.device = device
+        self.steps_per_epoch = steps_per_epoch
         self.lr_factor = config.lr_factor(steps_per_epoch)
         self.capture = config.capture and device.type == "cuda"
         self.taken = 0
@@ -256,6 +298,17 @@ class _Runner:
                 for group in optimizer.param_groups:
                     group["lr"] = torch.tensor(config.lr, device=device)
             self.plan.append((step.loss, chosen, optimizer))
+
+    def memory(
+        self, shuffle: torch.Generator
+    ) -> tuple[list[torch.optim.Optimizer], list[Tensor], dict[str, torch.Generator]]:
+        """Return what besides the network decides how training goes on."""
+        generators = {"shuffle": shuffle, "cpu": torch.default_generator}
+        if self.device.type == "cuda":
+            index = self.device.index or 0
+            generators["cuda"] = torch.cuda.default_generators[index]
+        average = self.average.average if self.average is not None else []
+        return [optimizer for _, _, optimizer in self.plan], average, generators
 
     def set_lr(self, step: int) -> float:
         lr = self.config.lr * self.lr_factor(step)
@@ -346,7 +399,11 @@ class Trial:
     """Steps on a network that is thrown away: to learn what they cost."""
 
     def __init__(
-        self, module: nn.Module, loss: Loss, config: TrainingConfig, device: torch.device
+        self,
+        module: nn.Module,
+        loss: Loss,
+        config: TrainingConfig,
+        device: torch.device,
     ) -> None:
         module.to(device).train()
         self.runner = _Runner(module, [Step(loss)], config, device, 1)
