@@ -242,7 +242,7 @@ class ContrastiveEncoder(Encoder):
         return PRESETS["natural" if images.shape[-1] >= 3 else "grey"]
 
     def _network(self, data: Tensor, device: torch.device) -> nn.Module:
-        name = self.network
+        name: str = self.network
         if name == "auto":
             on_gpu = "resnet18" if device.type == "cuda" else "small"
             name = on_gpu if self.input_kind_ == "image" else "mlp"

@@ -185,8 +185,9 @@ class DensPU(PUClassifier):
         deadline = Deadline(self.max_seconds)
         self.device_ = str(resolve_device(self.device))
         parts, settings = choose_parts(self, data, self.device_)
-        for name in ("encoder", "densifier", "detector"):
-            setattr(self, f"{name}_", self._part(name, parts[name], randomness))
+        self.encoder_ = self._part("encoder", parts["encoder"], randomness)
+        self.densifier_ = self._part("densifier", parts["densifier"], randomness)
+        self.detector_: Any = self._part("detector", parts["detector"], randomness)
         refuse_kind(self.encoder_, data.kind, "encoder")
         _give_time(self.encoder_, deadline)
         for name in FORGOTTEN:
@@ -219,8 +220,8 @@ class DensPU(PUClassifier):
         randomness: Randomness,
     ) -> None:
         """Take the paper's steps 5 and 6: the surest negatives, one classifier."""
-        for name in ("selector", "classifier"):
-            setattr(self, f"{name}_", self._part(name, parts[name], randomness))
+        self.selector_ = self._part("selector", parts["selector"], randomness)
+        self.classifier_ = self._part("classifier", parts["classifier"], randomness)
         self.classify_on_ = self._sees(data.kind)
         sees = data.kind if self.classify_on_ == "input" else "table"
         refuse_kind(self.classifier_, sees, "classifier")
@@ -297,7 +298,7 @@ class DensPU(PUClassifier):
                 self.held_out_scores_ = np.concatenate([c.positive for c in checks])
         return checks
 
-    # --- the ending that works ---------------------------------------------------------
+    # --- the ending that works -------------------------------------------------------
 
     def _label(
         self,
@@ -346,7 +347,7 @@ class DensPU(PUClassifier):
         self.prior_ = prior.prior
         self.prior_interval_ = (prior.low, prior.high)
 
-    # --- the paper's ending --------------------------------------------------------------
+    # --- the paper's ending ----------------------------------------------------------
 
     def _select(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
         with self.stages_.stage("select") as facts:

@@ -70,7 +70,7 @@ class ResNet(nn.Module):
                 previous = width
         self.stages = nn.Sequential(*blocks)
         _initialise(self)
-        self.to(memory_format=torch.channels_last)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, x: Tensor) -> Tensor:
         """Return one embedding an image: N×C×H×W → N×D."""
@@ -105,5 +105,5 @@ def resnet18(channels: int, image_size: int) -> ResNet:
 
 
 def small_resnet(channels: int, image_size: int) -> ResNet:
-    """Return a half-width network with one block a stage: 256 features, 1.2 million weights."""
+    """Return half the width, one block a stage: 256 features, 1.2 million weights."""
     return ResNet(channels, image_size, widths=(32, 64, 128, 256), depth=1)

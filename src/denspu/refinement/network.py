@@ -153,12 +153,13 @@ class NetworkRefiner(Refiner):
         self.encoder_ = start.encoder
         if not hasattr(start.encoder, "packed"):
             raise InvalidParameterError(
-                f"refiner={type(self).__name__} goes on training the encoder's network, "
-                f"and encoder={type(start.encoder).__name__} has none that it knows. "
+                f"refiner={type(self).__name__} goes on training the encoder's "
+                f"network, and encoder={type(start.encoder).__name__} has none that it "
+                "knows. "
                 "Use encoder='contrastive' or another refiner."
             )
         work = _Work(start, resolve_device(self.device), Randomness(self.random_state))
-        self.changed_ = []
+        self.changed_: list[float] = []
         self.cut_ = 0.0
         self.path_ = "ranking" if start.rare else "labels"
         if start.rare:

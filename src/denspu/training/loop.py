@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -175,7 +175,8 @@ def train(
     ):
         for _ in range(_resumed(checkpoint, runner, state, generator)):
             advance("done before")
-        for state.epoch in range(len(state.history), config.epochs):
+        for epoch in range(len(state.history), config.epochs):
+            state.epoch = epoch
             _call(hooks, "on_epoch_start", state)
             state.history.add(**_run_epoch(runner, batches, generator, hooks, state))
             _call(hooks, "on_epoch_end", state)
@@ -278,7 +279,9 @@ class _Runner:
         steps_per_epoch: int,
         average: EmaWeights | None = None,
     ) -> None:
-        self.module = torch.compile(module) if config.compile else module
+        self.module = module
+        if config.compile:
+            self.module = cast(nn.Module, torch.compile(module))
         self.config = config
         self.average = average
         self.bf16 = config.precision == "bf16" or (
