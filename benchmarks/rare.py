@@ -284,8 +284,7 @@ class local_dens_pu:
                 groups=None,
                 scores=np.zeros(len(y), dtype=np.float32),
                 labels=positive.astype(np.float32),
-                prior_in_unlabeled=PRIOR
-                / 2,  # only a start: the ranking reads it off anew
+                prior_in_unlabeled=float(positive.mean()),  # refitted by the ranking
                 encoder=self.encoder,
                 deadline=Deadline(None),
             )

@@ -82,6 +82,13 @@ DENSIFIERS = (
         inputs=("embedding",),
     ),
     Entry(
+        key="great_circle",
+        kind="densifier",
+        target="denspu.density:GreatCircle",
+        summary="Arcs between positives on the sphere, λ Gaussian around the middle",
+        inputs=("embedding",),
+    ),
+    Entry(
         key="none",
         kind="densifier",
         target="denspu.density:NoDensity",

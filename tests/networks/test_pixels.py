@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from denspu.exceptions import InvalidParameterError
-from denspu.networks.pixels import PixelScale, to_tensor
+from denspu.networks import pixels
+from denspu.networks.pixels import PixelScale, pack, to_tensor, unpack
 
 UNIT = PixelScale(0.0, 1.0)
 
@@ -110,3 +111,97 @@ def test_resize_is_bilinear():
 def test_right_size_is_left_alone():
     image = np.random.default_rng(0).random((1, 5, 5, 3))
     assert np.allclose(to_tensor(image, UNIT, 5)[0].permute(1, 2, 0), image[0])
+
+
+# --- packed ---------------------------------------------------------------------------
+
+
+def packed(images, size=None):
+    return pack(images, PixelScale.of(images), size)
+
+
+def random_images(dtype, shape=(3, 5, 5, 3)):
+    high = np.iinfo(dtype).max
+    return np.random.default_rng(0).integers(0, high, shape, dtype, endpoint=True)
+
+
+def channels_last(tensor):
+    return tensor.permute(0, 2, 3, 1).numpy()
+
+
+def test_eight_bits_come_back_exactly():
+    images = random_images(np.uint8)
+    held = packed(images)
+    assert held.dtype == torch.uint8
+    assert np.array_equal(channels_last(held), images)
+    assert np.array_equal(channels_last(unpack(held)), images / np.float32(255))
+
+
+def test_sixteen_bits_come_back_within_a_step():
+    images = random_images(np.uint16)
+    images[0, 0, 0] = 0, 1, 65535
+    held = packed(images)
+    assert held.dtype == torch.int16
+    found = channels_last(unpack(held))
+    assert np.abs(found - images / 65535).max() <= 1 / 65535
+    assert found[0, 0, 0].tolist() == pytest.approx([0, 1 / 65535, 1], abs=1e-7)
+
+
+@pytest.mark.parametrize("top", [1.0, 255.0])
+def test_floats_come_back_within_half_a_step(top):
+    images = top * np.random.default_rng(0).random((3, 5, 5, 3))
+    images[0, 0, 0, 0] = top
+    held = packed(images)
+    assert held.dtype == torch.int16
+    assert np.abs(channels_last(unpack(held)) - images / top).max() < 0.51 / 65535
+
+
+def test_black_and_white_images():
+    images = np.random.default_rng(0).random((2, 4, 4, 1)) < 0.5
+    assert np.array_equal(channels_last(unpack(packed(images))), images)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_packed_alpha_is_dropped(dtype):
+    for channels in (2, 4):
+        images = random_images(dtype, (2, 4, 4, channels))
+        assert packed(images).shape == (2, channels - 1, 4, 4)
+        assert torch.equal(packed(images), packed(images[..., :-1]))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_images_without_a_channel_axis(dtype):
+    images = random_images(dtype, (3, 4, 6))
+    assert packed(images).shape == (3, 1, 4, 6)
+    assert torch.equal(packed(images), packed(images[..., None]))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+@pytest.mark.parametrize("shape", [(3, 8, 8, 3), (3, 4, 6, 1)])
+def test_packed_images_are_resized(dtype, shape):
+    images = np.full(shape, 51 * (257 if dtype == np.uint16 else 1), dtype)
+    held = packed(images, 6)
+    assert held.shape == (3, shape[-1], 6, 6)
+    assert held.dtype == (torch.uint8 if dtype == np.uint8 else torch.int16)
+    assert torch.allclose(unpack(held), torch.tensor(0.2), atol=1e-4)
+
+
+def test_shrinking_averages():
+    """Every other column white: half as wide, the picture is grey, not striped."""
+    images = np.zeros((1, 16, 16, 1), np.uint8)
+    images[:, :, ::2] = 255
+    small = unpack(packed(images, 8))[..., 1:-1]
+    assert torch.allclose(small, torch.tensor(0.5), atol=0.02)
+
+
+def test_chunks_of_rows_are_joined(monkeypatch):
+    images = random_images(np.uint16, (5, 4, 4, 1))
+    whole = packed(images)
+    monkeypatch.setattr(pixels, "PACK_ROWS", 2)
+    assert torch.equal(packed(images), whole)
+
+
+def test_values_beyond_the_range_stay_inside():
+    images = np.array([-5.0, 0.5, 9.0, 1.0]).reshape(1, 2, 2, 1)
+    found = unpack(pack(images, UNIT))
+    assert found.flatten().tolist() == pytest.approx([0, 0.5, 1, 1], abs=1e-5)

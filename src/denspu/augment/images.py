@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 YIQ = torch.tensor(
-    [[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]]
+    [[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]]
 )
 """Luma and two colour axes; hue turns the latter (NTSC 1953)."""
 

@@ -46,26 +46,68 @@ def measure(
 
 
 def oracle_of_walk(model: Any, pu: PUDataset) -> dict[str, float]:
-    """Return what true labels say of a Dens-PU walk: boundary AUC, purity of Ñ."""
-    if not hasattr(model, "negative_index_"):
+    """Return what true labels say of a Dens-PU walk on its own rows.
+
+    AUC of the boundary, purity of Ñ where there is one, and the share of U whose
+    refined label is right.
+    """
+    if not hasattr(model, "unlabeled_index_"):
         return {}
     true = pu.oracle.labels
     unlabeled = true[model.unlabeled_index_]
-    return {
+    found = {
         "boundary_auc": float(roc_auc_score(unlabeled, model.unlabeled_scores_)),
-        "purity": float(np.mean(true[model.negative_index_] == 0)),
         "negative_share_of_unlabeled": float(np.mean(unlabeled == 0)),
     }
+    if hasattr(model, "negative_index_"):
+        found["purity"] = float(np.mean(true[model.negative_index_] == 0))
+    if hasattr(model, "labels_"):
+        called = model.labels_[model.unlabeled_index_] > 0.5
+        found["unlabeled_right"] = float(np.mean(called == unlabeled))
+    return found
 
 
 def _facts(stages: Any) -> dict[str, Any]:
     return {stage.name: stage.facts for stage in stages or ()}
 
 
+BOUNDARY_FACTS = ("auc_held_out_vs_unlabeled", "held_out_inlier_share", "expected_loss")
+REFINER_FACTS = (
+    "called_positive",
+    "prior_in_unlabeled",
+    "prior_interval",
+    "held_out_recall",
+    "held_out_called",
+)
+
+
 def _label_free(stages: Any) -> dict[str, Any]:
-    facts = _facts(stages).get("boundary", {})
-    wanted = ("auc_held_out_vs_unlabeled", "held_out_inlier_share", "expected_loss")
-    return {name: facts[name] for name in wanted if name in facts}
+    facts = _facts(stages)
+    found = {
+        name: facts[stage][name]
+        for stage, names in (("boundary", BOUNDARY_FACTS), ("refine", REFINER_FACTS))
+        for name in names
+        if name in facts.get(stage, {})
+    }
+    return {**found, **_quality_of_labels(found)}
+
+
+def _quality_of_labels(found: dict[str, Any]) -> dict[str, float]:
+    """Return estimated precision, F1 and accuracy on U of the cross-fitted models.
+
+    With recall r on held-out positives, share q of U called positive and share π of
+    positives in U: r·π are rightly called, q - r·π wrongly, (1 - r)·π missed.
+    """
+    if "held_out_recall" not in found:
+        return {}
+    recall, called = found["held_out_recall"], found["held_out_called"]
+    prior = found["prior_in_unlabeled"]
+    right = min(recall * prior, called)
+    return {
+        "estimated_precision": right / called if called else 0.0,
+        "estimated_f1": 2 * right / (called + prior) if called + prior else 0.0,
+        "estimated_accuracy": 1 - (called - right) - (prior - right),
+    }
 
 
 def device_name(device: str) -> str:

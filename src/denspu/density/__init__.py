@@ -3,8 +3,10 @@
 from denspu.density.interpolation import LiteralVariance, Midpoint, Mixup
 from denspu.density.none import NoDensity
 from denspu.density.pairs import cochran_pairs, sample_pairs
+from denspu.density.sphere import GreatCircle
 
 __all__ = [
+    "GreatCircle",
     "LiteralVariance",
     "Midpoint",
     "Mixup",

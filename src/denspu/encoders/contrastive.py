@@ -8,16 +8,18 @@ what tells one picture from another whatever the crop and the light.
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from denspu._deadline import Deadline
@@ -30,13 +32,15 @@ from denspu._validation import validate_X
 from denspu.augment import PRESETS, ImageAugment, ImagePreset, RowAugment
 from denspu.base import Encoder, Rules
 from denspu.encoders.tabular import TabularEncoder
-from denspu.exceptions import DegenerateFitWarning
+from denspu.exceptions import DegenerateFitWarning, InvalidParameterError
 from denspu.losses import nt_xent
-from denspu.networks.mlp import MLP, Projector
+from denspu.networks.contrastive import ContrastiveModel, OnSphere, Standardised
+from denspu.networks.mlp import MLP
 from denspu.networks.pixels import PixelScale, pack, unpack
 from denspu.networks.resnet import resnet18, small_resnet
 from denspu.training import (
     Checkpoint,
+    History,
     TensorBatches,
     TrainingConfig,
     in_fixed_batches,
@@ -54,6 +58,20 @@ LARGE_BATCH, SMALL_BATCH = 1024, 256
 
 LR_AT_1024 = 0.8
 TRIAL_ROWS = 32
+
+PLAIN_STATE = (
+    "input_kind_",
+    "image_shape_",
+    "n_features_in_",
+    "image_size",
+    "network_name_",
+    "network_input_",
+    "epochs_",
+    "batch_size_",
+    "n_parts_",
+    "mean_cosine_",
+)
+"""Facts of a fitted encoder of images that JSON can hold as they are."""
 
 COLLAPSE_SAMPLE = 1000
 COLLAPSED = 0.98
@@ -249,7 +267,8 @@ class ContrastiveEncoder(Encoder):
         self.network_name_ = name
         if name == "mlp":
             return MLP(data[0].numel())
-        return IMAGE_NETWORKS[name](data.shape[1], max(data.shape[2:]))
+        self.network_input_ = (data.shape[1], max(data.shape[2:]))
+        return IMAGE_NETWORKS[name](*self.network_input_)
 
     def _train(
         self,
@@ -352,6 +371,50 @@ class ContrastiveEncoder(Encoder):
             batch_size=512,
         )
 
+    # --- keeping ---------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """Keep an encoder of images in a folder: one training, many experiments.
+
+        ``config.json`` holds settings and facts, ``network.safetensors`` the weights.
+        """
+        check_is_fitted(self)
+        if self.input_kind_ != "image":
+            raise InvalidParameterError(
+                "save keeps encoders of images only, and this one was fitted on a "
+                "table. Keep its embeddings instead: numpy.save(file, transform(X))."
+            )
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        state = {k: v.contiguous() for k, v in self.module_.state_dict().items()}
+        save_file(state, folder / "network.safetensors")
+        facts = {name: getattr(self, name) for name in PLAIN_STATE}
+        facts |= {"preset_": asdict(self.preset_), "scale_": asdict(self.scale_)}
+        facts["history_"] = self.history_.rows
+        (folder / "config.json").write_text(json.dumps(facts), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
+        """Return an encoder kept by :meth:`save`, ready to ``transform``."""
+        folder = Path(folder)
+        facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        encoder = cls(device=device)
+        for name in PLAIN_STATE:
+            value = facts[name]
+            setattr(encoder, name, tuple(value) if isinstance(value, list) else value)
+        encoder.preset_ = ImagePreset(**facts["preset_"])
+        encoder.views_ = ImageAugment(encoder.preset_)
+        encoder.scale_ = PixelScale(**facts["scale_"])
+        encoder.history_ = History(facts["history_"])
+        channels, size = encoder.network_input_
+        network = IMAGE_NETWORKS[encoder.network_name_](channels, size)
+        encoder.module_ = Standardised(network)
+        state = load_file(folder / "network.safetensors")
+        encoder.module_.mean, encoder.module_.std = state["mean"], state["std"]
+        encoder.module_.load_state_dict(state)
+        encoder.module_.eval()
+        return encoder
+
     def facts(self) -> dict[str, Any]:
         """Return the network, the training's size and its final loss."""
         return {
@@ -367,67 +430,6 @@ class ContrastiveEncoder(Encoder):
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = True
         return tags
-
-
-class Standardised(nn.Module):
-    """A network behind the mean and spread of its input, channel by channel."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-        self.n_features = cast(int, network.n_features)
-        self.mean: Tensor
-        self.std: Tensor
-        self.register_buffer("mean", torch.zeros(()))
-        self.register_buffer("std", torch.ones(()))
-
-    def look_at(self, rows: Tensor) -> None:
-        """Learn the scale of images; rows of a table are standardised already."""
-        if rows.ndim != 4:
-            return
-        self.mean = rows.mean((0, 2, 3))[:, None, None]
-        self.std = rows.std((0, 2, 3))[:, None, None].clamp_min(1e-3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return features of rows."""
-        return cast(Tensor, self.network((x - self.mean) / self.std))
-
-
-class ContrastiveModel(nn.Module):
-    """Network and projection head."""
-
-    def __init__(self, network: nn.Module, n_projection: int) -> None:
-        super().__init__()
-        self.body = Standardised(network)
-        self.projector = Projector(self.body.n_features, n_projection)
-
-    def look_at(self, rows: Tensor) -> None:
-        """Learn the scale of the input."""
-        self.body.look_at(rows)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return projections of rows."""
-        return cast(Tensor, self.projector(self.body(x)))
-
-    def without_projector(self) -> Standardised:
-        """Return the part that is kept."""
-        return self.body
-
-
-class OnSphere(nn.Module):
-    """Features divided by their length, averaged over an image and its mirror."""
-
-    def __init__(self, body: nn.Module, flips: bool) -> None:
-        super().__init__()
-        self.body = body
-        self.flips = flips
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return embeddings of length 1."""
-        z = self.body(x)
-        if self.flips:
-            z = z + self.body(x.flip(3))
-        return F.normalize(z.float(), dim=1)
 
 
 class ContrastiveLoss:

@@ -220,6 +220,8 @@ class NetworkRefiner(Refiner):
             scores[start.positive], scores[free], rng=work.randomness.numpy("prior")
         )
         self.prior_ = result.prior
+        self.held_out_recall_ = float(np.mean(scores[start.positive] > result.cut))
+        self.held_out_called_ = float(np.mean(scores[free] > result.cut))
         labels = np.ones(len(fold))
         labels[free] = result.unlabeled
         return start.pinned(labels)
@@ -317,12 +319,17 @@ class NetworkRefiner(Refiner):
 
     def facts(self) -> dict[str, Any]:
         """Return the rounds and how many labels each changed."""
-        return {
+        found = {
             "path": self.path_,
             "rounds": len(self.changed_),
             "epochs": self.epochs,
             "changed": [round(share, 4) for share in self.changed_],
         }
+        if self.ratio_epochs or self.path_ == "ranking":
+            found["prior_interval"] = [self.prior_.low, self.prior_.high]
+            found["held_out_recall"] = self.held_out_recall_
+            found["held_out_called"] = self.held_out_called_
+        return found
 
 
 def _kept(labels: FloatArray) -> FloatArray:
