@@ -206,8 +206,14 @@ Fitted = tuple[Callable[[Any], Any], dict[str, Any]]
 
 
 def ours(X: Any, y: Any, seed: int) -> Fitted:
-    model = local_dens_pu(X, y, seed)
-    return model.decision_function, model.facts()
+    from denspu import DensPU
+
+    model = DensPU(random_state=seed).fit(X, y)
+    return model.decision_function, {
+        "seconds": model.stages_.seconds,
+        **model.stages_["label"].facts,
+        **model.stages_["refine"].facts,
+    }
 
 
 def boosting(**settings: Any) -> Callable[[Any, Any, int], Fitted]:
@@ -261,40 +267,7 @@ METHODS: dict[str, Callable[[Any, Any, int], Fitted]] = {
     "PU bagging, K = 20 n_P": bagging(50, 20),
 }
 ORACLE = "best possible"
-DEMANDED = [ORACLE, *(name for name in METHODS if not name.endswith("slow"))]
-
-
-class local_dens_pu:
-    """The walk for rare positives, by hand: scale, rank, place the cut."""
-
-    def __init__(self, X: Any, y: Any, seed: int) -> None:
-        from denspu._deadline import Deadline
-        from denspu.base import RefinerInput
-        from denspu.encoders import TabularEncoder
-        from denspu.refinement.ranking import RankingRefiner
-
-        positive = y == 1
-        self.encoder = TabularEncoder().fit(X, y)
-        self.refiner = RankingRefiner(random_state=seed).refine(
-            RefinerInput(
-                X=X,
-                Z=self.encoder.transform(X),
-                positive=positive,
-                known_negative=np.zeros(len(y), dtype=bool),
-                groups=None,
-                scores=np.zeros(len(y), dtype=np.float32),
-                labels=positive.astype(np.float32),
-                prior_in_unlabeled=float(positive.mean()),  # refitted by the ranking
-                encoder=self.encoder,
-                deadline=Deadline(None),
-            )
-        )
-
-    def decision_function(self, X: Any) -> Any:
-        return self.refiner.decision_function(self.encoder.transform(X))
-
-    def facts(self) -> dict[str, Any]:
-        return self.refiner.facts()
+DEMANDED = [ORACLE, *METHODS]
 
 
 # --- one run in a fresh process, and the comparison

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 import torch
 from hypothesis import given
@@ -89,3 +92,69 @@ def test_balanced_tensors_stay_aligned():
 def test_shuffled_is_a_permutation(n):
     order = shuffled(torch.zeros(n, 2), generator())
     assert order.sort().values.tolist() == list(range(n))
+
+
+# --- batches that travel --------------------------------------------------------------
+
+
+class Travelling(TensorBatches):
+    """Batches sent by the thread, to a device that is the same one in truth."""
+
+    def __init__(self, *tensors, **settings):
+        super().__init__(*tensors, device=torch.device("cpu", 0), **settings)
+        self.threads = set()
+        self.sent = 0
+
+    def _sent(self, rows):
+        self.threads.add(threading.get_ident())
+        self.sent += 1
+        return super()._sent(rows)
+
+
+def test_travelling_batches_hold_the_same_rows():
+    x = torch.arange(23)
+    settings = {"batch_size": 5}
+    near, far = TensorBatches(x, x * 2, **settings), Travelling(x, x * 2, **settings)
+    a, b = generator(1), generator(1)
+    for _ in range(2):
+        pairs = list(zip(near.epoch(a), far.epoch(b), strict=True))
+        assert len(pairs) == len(far) == 5
+        for here, there in pairs:
+            assert all(torch.equal(s, t) for s, t in zip(here, there, strict=True))
+    assert threading.get_ident() not in far.threads
+
+
+def test_a_single_batch_travels_too():
+    batches = Travelling(torch.arange(3), batch_size=5)
+    ((rows,),) = batches.epoch(generator())
+    assert sorted(rows.tolist()) == [0, 1, 2]
+
+
+def test_one_batch_is_sent_ahead_and_no_more():
+    batches = Travelling(torch.arange(20), batch_size=4)
+    epoch = batches.epoch(generator())
+    next(epoch)
+    time.sleep(0.05)
+    assert batches.sent == 2
+    epoch.close()
+    assert batches.sent == 2
+
+
+def test_where_the_tensors_lie_no_thread_is_used():
+    batches = Travelling(torch.arange(6), batch_size=2)
+    batches.device = torch.device("cpu")
+    assert len(list(batches.epoch(generator()))) == 3
+    assert not batches.threads
+
+
+def test_what_goes_wrong_on_the_way_reaches_the_caller():
+    class Broken(Travelling):
+        def _sent(self, rows):
+            if self.sent == 2:
+                raise RuntimeError("lost")
+            return super()._sent(rows)
+
+    seen = []
+    with pytest.raises(RuntimeError, match="lost"):
+        seen.extend(Broken(torch.arange(20), batch_size=4).epoch(generator()))
+    assert len(seen) == 2

@@ -146,6 +146,88 @@ def test_ema_equals_its_twin():
     assert np.allclose(weights(module)[1], mean_b, atol=1e-12)
 
 
+def test_ema_averages_the_running_statistics_and_leaves_counts_alone():
+    """One step: 0.9 · start + 0.1 · end, for weights and for buffers of floats."""
+
+    def net():
+        return nn.Sequential(nn.Linear(2, 1), nn.BatchNorm1d(1)).double()
+
+    plain, averaged = net(), net()
+    averaged.load_state_dict(plain.state_dict())
+    start = {k: v.clone() for k, v in plain.state_dict().items()}
+    run(plain)
+    run(averaged, ema_decay=0.9)
+    end = plain.state_dict()
+    for name, value in averaged.state_dict().items():
+        if name.endswith("num_batches_tracked"):
+            assert value == 1
+        else:
+            expected = 0.9 * start[name] + 0.1 * end[name]
+            assert torch.allclose(value, expected, atol=1e-12), name
+            assert "1." not in name or not torch.equal(value, end[name])
+
+
+# --- memory ---------------------------------------------------------------------------
+
+
+class Hungry:
+    """A loss that does not fit the first times, and takes less when asked to."""
+
+    def __init__(self, failures, in_backward=False):
+        self.failures = failures
+        self.in_backward = in_backward
+        self.asked = 0
+
+    def __call__(self, module, batch):
+        loss = squared_error(module, batch)
+        if self.asked < self.failures:
+            if not self.in_backward:
+                raise torch.OutOfMemoryError("too much")
+            loss.register_hook(self._fail)
+        return loss
+
+    def _fail(self, gradient):
+        raise torch.OutOfMemoryError("too much on the way back")
+
+    def use_less_memory(self):
+        self.asked += 1
+        return self.asked <= 3
+
+
+@pytest.mark.parametrize("in_backward", [False, True])
+@pytest.mark.parametrize("failures", [0, 1, 3])
+def test_a_loss_that_can_take_less_memory_is_tried_again(failures, in_backward):
+    loss = Hungry(failures, in_backward)
+    module, plain = linear(), linear()
+    history = run(module, loss=loss, epochs=2)
+    assert loss.asked == failures
+    assert torch.equal(module.weight, run_and_return(plain, epochs=2).weight)
+    assert len(history) == 2
+
+
+def run_and_return(module, **settings):
+    run(module, **settings)
+    return module
+
+
+def test_a_loss_that_cannot_take_less_raises():
+    module = linear()
+    with pytest.raises(torch.OutOfMemoryError, match="too much"):
+        run(module, loss=Hungry(9))
+    assert np.array_equal(weights(module)[0], W0)
+
+
+def test_an_ordinary_loss_raises_at_once():
+    def loss(module, batch):
+        seen.append(1)
+        raise torch.OutOfMemoryError("too much")
+
+    seen = []
+    with pytest.raises(torch.OutOfMemoryError):
+        run(linear(), loss=loss)
+    assert len(seen) == 1
+
+
 # --- several losses -------------------------------------------------------------------
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
@@ -110,7 +111,7 @@ class ContrastiveEncoder(Encoder):
     compile : bool or "auto", default="auto"
         Let torch fuse the steps on a GPU.
     deterministic : bool, default=True
-    checkpoint : str or None, default=None
+    checkpoint : str, Path or None, default=None
         Folder in which training is kept every few epochs; found there, it goes on.
     random_state, device, verbose
         As everywhere.
@@ -141,6 +142,7 @@ class ContrastiveEncoder(Encoder):
         "n_projection": (Whole(2),),
         "compile": (OneOf("auto", True, False),),
         "deterministic": (OneOf(True, False),),
+        "checkpoint": (OneOf(None), InstanceOf(str), InstanceOf(Path)),
     }
 
     def __init__(
@@ -161,7 +163,7 @@ class ContrastiveEncoder(Encoder):
         n_projection: int = 128,
         compile: bool | Literal["auto"] = "auto",
         deterministic: bool = True,
-        checkpoint: str | None = None,
+        checkpoint: str | Path | None = None,
         random_state: RandomState = None,
         device: str = "auto",
         verbose: int = 0,
@@ -265,6 +267,12 @@ class ContrastiveEncoder(Encoder):
             on_gpu = "resnet18" if device.type == "cuda" else "small"
             name = on_gpu if self.input_kind_ == "image" else "mlp"
         self.network_name_ = name
+        suits = ("mlp",) if self.input_kind_ == "table" else tuple(IMAGE_NETWORKS)
+        if name not in suits:
+            raise InvalidParameterError(
+                f"network={name!r} does not take {self.input_kind_} input. Pass "
+                f"network='auto' or {' or '.join(map(repr, suits))}."
+            )
         if name == "mlp":
             return MLP(data[0].numel())
         self.network_input_ = (data.shape[1], max(data.shape[2:]))
@@ -290,10 +298,22 @@ class ContrastiveEncoder(Encoder):
             drop_last=True,
             device=device,
         )
-        config = self._config(size, device)
-        if loss.parts > 1:  # recomputing draws random numbers out of turn
-            config = replace(config, capture=False)
-        config = within(deadline, model, batches, loss, config, device=device)
+        # Recomputing in parts draws random numbers out of turn.
+        capture = device.type == "cuda" and loss.parts == 1
+        configure = partial(self._config, size, device, capture)
+        kept = Checkpoint(self.checkpoint) if self.checkpoint else None
+        begun = kept.planned_epochs() if kept and self.max_seconds else None
+        config = configure(begun or self._epochs(device))
+        if begun is None:
+            config = within(
+                deadline,
+                model,
+                batches,
+                loss,
+                config,
+                device=device,
+                configure=configure,
+            )
         self.epochs_, self.batch_size_ = config.epochs, size
         self.history_ = train(
             model,
@@ -302,7 +322,7 @@ class ContrastiveEncoder(Encoder):
             config,
             device=device,
             generator=randomness.generator("batches", held),
-            checkpoint=Checkpoint(self.checkpoint) if self.checkpoint else None,
+            checkpoint=kept,
             verbose=self.verbose,
             name="contrastive",
         )
@@ -329,13 +349,17 @@ class ContrastiveEncoder(Encoder):
             pass
         return size
 
-    def _config(self, batch_size: int, device: torch.device) -> TrainingConfig:
+    def _epochs(self, device: torch.device) -> int:
+        if not isinstance(self.epochs, str):
+            return self.epochs
+        if self.input_kind_ != "image":
+            return 100
+        return 150 if device.type == "cuda" else 20
+
+    def _config(
+        self, batch_size: int, device: torch.device, capture: bool, epochs: int
+    ) -> TrainingConfig:
         cuda = device.type == "cuda"
-        epochs = self.epochs
-        if isinstance(epochs, str):
-            epochs = 100
-            if self.input_kind_ == "image":
-                epochs = 150 if cuda else 20
         lr = self.lr
         if isinstance(lr, str):
             lr = LR_AT_1024 * batch_size / LARGE_BATCH
@@ -352,7 +376,7 @@ class ContrastiveEncoder(Encoder):
             schedule="cosine",
             warmup_epochs=min(5.0, epochs / 10),
             compile=compiled,
-            capture=cuda,
+            capture=capture,
             deterministic=self.deterministic,
         )
 

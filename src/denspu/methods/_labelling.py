@@ -59,17 +59,17 @@ def first_labels(
     scores = np.empty(len(data.positive))
     labels[data.unlabeled] = inside
     scores[data.positive], scores[data.unlabeled] = positive, unlabeled
-    _warn_if_extreme(found.prior)
     return FirstLabels(scores, labels, found.prior)
 
 
-def _warn_if_extreme(prior: PriorEstimate) -> None:
+def warn_if_extreme(prior: PriorEstimate) -> None:
+    """Warn when the share of positives inside U comes out close to none or all."""
     share = prior.prior_in_unlabeled
     if EXTREME[0] <= share <= EXTREME[1]:
         return
     what = "none" if share < EXTREME[0] else "all"
     warnings.warn(
-        f"The boundary takes almost {what} of U for positive (estimated share "
+        f"DensPU takes almost {what} of U for positive (estimated share "
         f"{share:.4f}, {prior.low:.4f} to {prior.high:.4f}). Either that is so, or the "
         "embedding does not tell the classes apart: look at the ranking before "
         "trusting predict.",

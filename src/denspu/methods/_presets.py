@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from denspu._validation import PUInput, is_frame
 from denspu.classifiers import VGG16Classifier
 from denspu.density import Midpoint, NoDensity
-from denspu.detectors import DensityRatio, IsolationForest, LocalOutlierFactor
+from denspu.detectors import DensityRatio, IsolationForest
 from denspu.encoders import (
     CAEEncoder,
     ContrastiveEncoder,
@@ -37,8 +37,8 @@ KERNEL_ROWS = 10_000
 GPU_REFERENCE = 200_000
 """Unlabelled rows against which a GPU compares every row."""
 
-SMALL_PAIRS = 500
-"""Segments drawn by default; the paper's 16,000 only slow the neighbour search."""
+MANY_ROWS = 200_000
+"""Rows from which a smaller sample stands for U: scoring them all takes the time."""
 
 
 def choose_parts(
@@ -149,13 +149,15 @@ def _ratio(data: PUInput, on_gpu: bool) -> DensityRatio:
 
 
 def _local_boundary(data: PUInput) -> dict[str, Any]:
-    """Return neighbours among densified positives, which follow several clusters."""
-    if data.unlabeled.sum() <= NEIGHBOUR_ROWS:
-        return {
-            "densifier": Midpoint(n_pairs=SMALL_PAIRS),
-            "detector": LocalOutlierFactor(),
-        }
-    return {"densifier": NoDensity(), "detector": DensityRatio()}
+    """Return the density ratio around each row's nearest positives."""
+    return {
+        "densifier": NoDensity(),
+        "detector": DensityRatio(
+            around="positives",
+            n_positives=5,
+            max_unlabeled=20_000 if len(data.positive) <= MANY_ROWS else 5_000,
+        ),
+    }
 
 
 def _classifier(n_rows: int) -> Any:

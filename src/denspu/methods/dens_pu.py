@@ -45,7 +45,7 @@ from denspu.methods._boundary import (
     judge,
     scores_of_positives,
 )
-from denspu.methods._labelling import FirstLabels, first_labels
+from denspu.methods._labelling import FirstLabels, first_labels, warn_if_extreme
 from denspu.methods._presets import choose_parts, choose_refiner
 from denspu.priors import PriorEstimate
 
@@ -335,7 +335,9 @@ class DensPU(PUClassifier):
                 )
             )
             self.labels_ = self.refiner_.labels_
-            self._remember_prior(getattr(self.refiner_, "prior_", first.prior))
+            prior = getattr(self.refiner_, "prior_", first.prior)
+            self._remember_prior(prior)
+            warn_if_extreme(prior)
             unlabeled = self.labels_[data.unlabeled]
             facts["refiner"] = type(self.refiner_).__name__
             facts["called_positive"] = float(np.mean(unlabeled > 0.5))
@@ -399,6 +401,12 @@ class DensPU(PUClassifier):
         column = list(self.classifier_.classes_).index(1)
         proba = np.clip(self.classifier_.predict_proba(seen)[:, column], 1e-12, 1)
         return np.log(proba) - np.log1p(-np.minimum(proba, 1 - 1e-12))
+
+    def _positive_share_of_unlabeled(self, data: PUInput) -> float:
+        """Count the labels of U where there are any: a sample misses rare positives."""
+        if hasattr(self, "labels_"):
+            return float(np.mean(self.labels_[data.unlabeled] > 0.5))
+        return super()._positive_share_of_unlabeled(data)
 
     def normality(self, X: Any) -> FloatArray:
         """Return how far inside the boundary rows lie; below 0 is outside."""

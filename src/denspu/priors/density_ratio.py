@@ -11,17 +11,21 @@ binomial bounds stand in for their uniform ones, which are blind to a rare class
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.special import betaincinv
 from scipy.stats import t as student
 
 from denspu._parameters import Number, Whole
-from denspu._typing import FloatArray
+from denspu._typing import FloatArray, IntArray
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 RISKS = (1e-2, 1e-3, 1e-4, 1e-5)
 """Chances that a bound is wrong; the estimate is the mean over them."""
+
+MANY = 2_000
+"""Counts of rows up to which every bound is worked out."""
 
 
 @dataclass(frozen=True)
@@ -89,48 +93,78 @@ def estimate_prior_from_scores(
     unlabeled = _scores(scores_unlabeled, "scores_unlabeled")
     _check("level", level, Number(0, 1, "neither"))
     _check("n_resamples", n_resamples, Whole(0))
-    bounds = Bounds(len(positive), len(unlabeled))
-    prior, cut = best_ratio(positive, unlabeled, bounds)
+    n, m = len(positive), len(unlabeled)
+    bins = Bins.of(positive, unlabeled)
+    bounds = Bounds(n, m)
+    prior, cut = bins.best_ratio(bounds)
     low, high = 0.0, 1.0
     if n_resamples:
-        drawn = [
-            best_ratio(_resample(positive, rng), _resample(unlabeled, rng), bounds)[0]
-            for _ in range(n_resamples)
-        ]
-        low, high = _interval(prior, drawn, level, len(positive), len(unlabeled))
-    return PriorEstimate(
-        prior, low, high, float(level), cut, len(positive), len(unlabeled)
-    )
+        drawn = [bins.resampled(rng).best_ratio(bounds)[0] for _ in range(n_resamples)]
+        low, high = _interval(prior, drawn, level, n, m)
+    return PriorEstimate(prior, low, high, float(level), cut, n, m)
 
 
 class Bounds:
-    """Exact binomial bounds of a share, for every count that n and m rows allow."""
+    """Exact binomial bounds of a share, by the count of rows that reach a cut.
+
+    Of the many counts that a large U allows, a few thousand are worked out and the
+    others lie on the line between two of them.
+    """
 
     def __init__(self, n_positive: int, n_unlabeled: int) -> None:
         risk = np.array(RISKS)[:, None]
         n, m = n_positive, n_unlabeled
         k = np.arange(1, n + 1)
         self.lower = np.pad(betaincinv(k, n - k + 1, risk), ((0, 0), (1, 0)))
-        k = np.arange(m)
-        upper = betaincinv(k + 1, m - k, 1 - risk)
-        self.upper = np.pad(upper, ((0, 0), (0, 1)), constant_values=1.0)
+        self.counts = np.arange(m)
+        if m > MANY:
+            far = np.geomspace(MANY, m - 1, MANY).astype(np.int64)
+            self.counts = np.unique(np.concatenate([np.arange(MANY), far]))
+        upper = betaincinv(self.counts + 1, m - self.counts, 1 - risk)
+        self.counts = np.append(self.counts, m)
+        self._upper = np.pad(upper, ((0, 0), (0, 1)), constant_values=1.0)
+
+    def upper(self, reached: IntArray) -> FloatArray:
+        """Return the upper bounds of the shares, one row a risk."""
+        return np.stack([np.interp(reached, self.counts, row) for row in self._upper])
 
 
-def best_ratio(
-    positive: FloatArray, unlabeled: FloatArray, bounds: Bounds
-) -> tuple[float, float]:
-    """Return q_U / q_P at the cut where its upper bound is least, and the cut."""
-    n, m = len(positive), len(unlabeled)
-    cuts = np.unique(positive)
-    reach_p = n - np.searchsorted(np.sort(positive), cuts)
-    reach_u = m - np.searchsorted(np.sort(unlabeled), cuts)
-    ratio = np.minimum(1.0, (reach_u / m) / (reach_p / n))
-    best = np.argmin(bounds.upper[:, reach_u] / bounds.lower[:, reach_p], axis=1)
-    return float(ratio[best].mean()), float(np.median(cuts[best]))
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Rows of P at each cut, and rows of U from each cut to the next."""
 
+    cuts: FloatArray
+    """The scores of P in rising order, each once."""
+    positive: IntArray
+    unlabeled: IntArray
+    """One more than cuts: the first counts the rows below all of them."""
 
-def _resample(scores: FloatArray, rng: np.random.Generator) -> FloatArray:
-    return scores[rng.integers(len(scores), size=len(scores))]
+    @classmethod
+    def of(cls, positive: FloatArray, unlabeled: FloatArray) -> Self:
+        """Count both lists of scores."""
+        cuts, counts = np.unique(positive, return_counts=True)
+        place = np.searchsorted(cuts, unlabeled, side="right")
+        return cls(cuts, counts, np.bincount(place, minlength=len(cuts) + 1))
+
+    def resampled(self, rng: np.random.Generator) -> Bins:
+        """Return the counts of rows drawn with replacement."""
+        n, m = self.positive.sum(), self.unlabeled.sum()
+        return Bins(
+            self.cuts,
+            rng.multinomial(n, self.positive / n),
+            rng.multinomial(m, self.unlabeled / m),
+        )
+
+    def best_ratio(self, bounds: Bounds) -> tuple[float, float]:
+        """Return q_U / q_P at the cut where its upper bound is least, and the cut."""
+        n, m = self.positive.sum(), self.unlabeled.sum()
+        drawn = self.positive > 0
+        reach_p = np.cumsum(self.positive[::-1])[::-1][drawn]
+        reach_u = np.cumsum(self.unlabeled[:0:-1])[::-1][drawn]
+        ratio = np.minimum(1.0, (reach_u / m) / (reach_p / n))
+        bound = bounds.upper(reach_u) / bounds.lower[:, reach_p]
+        best = np.argmin(bound, axis=1)
+        return float(ratio[best].mean()), float(np.median(self.cuts[drawn][best]))
 
 
 def _interval(

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_expit, logit
+from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
@@ -39,6 +40,14 @@ from denspu.priors import (
 
 TREES = 100
 """Trees in a round; a bag of round 0 grows a tenth."""
+
+WIDE, N_AXES = 128, 64
+"""Embeddings wider than the first number are reduced to the second by PCA."""
+
+WIDE_ROWS = 20_000
+"""Rows from which the axes are learned."""
+
+AXES_ROWS = 256
 
 NEIGHBORS = 10
 KERNEL_ROWS = 4_000
@@ -193,6 +202,8 @@ class EmbeddingRefiner(Refiner):
         check_parameters(self)
         Z = validate_embedding(self, start.Z, reset=True)
         randomness = Randomness(self.random_state)
+        self.axes_ = leading_axes(Z, randomness.seed("axes"))
+        Z = self.axes_(Z)
         everything = Rows(
             Z=Z,
             positive=start.positive,
@@ -206,6 +217,8 @@ class EmbeddingRefiner(Refiner):
         margin = self._first_round(rows, start, randomness)
         margin = self._later_rounds(rows, margin, start, randomness)
         self.labels_ = self._final_labels(everything, kept, margin)
+        self.held_out_recall_ = float(np.mean(margin[rows.positive] > 0))
+        self.held_out_called_ = float(np.mean(margin[rows.free] > 0))
         self.prior_ = replace(self.prior_, n_unlabeled=int(everything.free.sum()))
         return self
 
@@ -329,7 +342,8 @@ class EmbeddingRefiner(Refiner):
         """Return the log-odds of embeddings; above 0 is positive."""
         if not hasattr(self, "scorer_"):
             raise NotFittedError("EmbeddingRefiner has not refined yet: call refine.")
-        return self.scale_(self.scorer_(validate_embedding(self, X, reset=False)))
+        Z = self.axes_(validate_embedding(self, X, reset=False))
+        return self.scale_(self.scorer_(Z))
 
     def facts(self) -> dict[str, Any]:
         """Return the rounds, what they changed, and the estimated prior."""
@@ -339,6 +353,8 @@ class EmbeddingRefiner(Refiner):
             "bags": self.n_bags_,
             "prior_in_unlabeled": self.prior_.prior_in_unlabeled,
             "prior_interval": [self.prior_.low, self.prior_.high],
+            "held_out_recall": self.held_out_recall_,
+            "held_out_called": self.held_out_called_,
             "learner_weights": [round(float(w), 3) for w in self.scale_.weight],
         }
 
@@ -420,6 +436,35 @@ def _seed(rng: np.random.Generator) -> int:
 
 
 # --- rows ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """The directions in which wide embeddings spread most; narrow ones stay as is."""
+
+    mean: FloatArray
+    directions: FloatArray | None
+
+    def __call__(self, Z: FloatArray) -> FloatArray:
+        """Return coordinates, the same whatever rows come together."""
+        if self.directions is None:
+            return Z
+        out = np.empty((len(Z), self.directions.shape[1]), dtype=Z.dtype)
+        block = np.zeros((AXES_ROWS, Z.shape[1]), dtype=Z.dtype)
+        for first in range(0, len(Z), AXES_ROWS):
+            rows = Z[first : first + AXES_ROWS]
+            block[: len(rows)] = rows - self.mean
+            out[first : first + AXES_ROWS] = (block @ self.directions)[: len(rows)]
+        return out
+
+
+def leading_axes(Z: FloatArray, seed: int) -> Axes:
+    """Return the principal axes of embeddings wider than learners of distances like."""
+    if Z.shape[1] <= WIDE or len(Z) <= N_AXES:
+        return Axes(Z[:0], None)
+    found = PCA(N_AXES, svd_solver="randomized", random_state=seed)
+    found.fit(Z[:: max(1, len(Z) // WIDE_ROWS)])
+    return Axes(found.mean_, np.ascontiguousarray(found.components_.T))
 
 
 def chances(rows: Rows, rng: np.random.Generator) -> FloatArray:

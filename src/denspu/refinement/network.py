@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -87,6 +88,8 @@ class NetworkRefiner(Refiner):
         The network of the last round.
     changed_ : list of float
         Share of U that changed its label in each round.
+    epochs_ : dict
+        Epochs of each training by its name; fewer than asked for where time is short.
     """
 
     inputs: ClassVar[tuple[str, ...]] = ("image",)
@@ -159,6 +162,7 @@ class NetworkRefiner(Refiner):
                 "Use encoder='contrastive' or another refiner."
             )
         work = _Work(start, resolve_device(self.device), Randomness(self.random_state))
+        self.epochs_ = work.epochs
         self.changed_: list[float] = []
         self.cut_ = 0.0
         self.path_ = "ranking" if start.rare else "labels"
@@ -242,9 +246,9 @@ class NetworkRefiner(Refiner):
             drop_last=True,
             device=work.device,
         )
-        config = self._config(epochs, self.lr / 5, batches)
+        configure = partial(self._config, self.lr / 5, batches)
         share = RATIO_SHARE / self.folds
-        return work.train(loss, batches, config, name, share, self.verbose)
+        return work.train(loss, batches, configure, epochs, name, share, self.verbose)
 
     # --- the rounds ------------------------------------------------------------------
 
@@ -262,10 +266,11 @@ class NetworkRefiner(Refiner):
             device=work.device,
         )
         loss = LabelLoss(work.as_float, self._views(work), self.mixup)
-        config = self._config(self.epochs, self.lr, batches)
+        configure = partial(self._config, self.lr, batches)
         share = 1 / (self.rounds - number)
+        name = f"round/{number}"
         self.module_ = work.train(
-            loss, batches, config, f"round/{number}", share, self.verbose
+            loss, batches, configure, self.epochs, name, share, self.verbose
         )
         found = expit(work.score(self.module_, np.ones(len(labels), dtype=bool)))
         found = start.pinned(found)
@@ -281,7 +286,7 @@ class NetworkRefiner(Refiner):
             self.encoder_.views_.milder(crop=self.crop, erase=self.erase),
         )
 
-    def _config(self, epochs: int, lr: float, batches: TensorBatches) -> TrainingConfig:
+    def _config(self, lr: float, batches: TensorBatches, epochs: int) -> TrainingConfig:
         decay = self.ema_decay
         if decay is not None:  # an average over no more than a fifth of the training
             decay = min(decay, 1 - 5 / max(10, epochs * len(batches)))
@@ -322,7 +327,7 @@ class NetworkRefiner(Refiner):
         found = {
             "path": self.path_,
             "rounds": len(self.changed_),
-            "epochs": self.epochs,
+            "epochs": self.epochs_,
             "changed": [round(share, 4) for share in self.changed_],
         }
         if self.ratio_epochs or self.path_ == "ranking":
@@ -346,6 +351,7 @@ class _Work:
         self.device = device
         self.randomness = randomness
         self.deadline = start.deadline
+        self.epochs: dict[str, int] = {}
         packed = start.encoder.packed(start.X)
         self.data = packed.to(device) if fits(packed, device) else packed
         self.as_float: Callable[[Tensor], Tensor] = start.encoder.as_float
@@ -360,7 +366,8 @@ class _Work:
         self,
         loss: Any,
         batches: TensorBatches,
-        config: TrainingConfig,
+        configure: Callable[[int], TrainingConfig],
+        epochs: int,
         name: str,
         share: float,
         verbose: int,
@@ -373,10 +380,12 @@ class _Work:
                 module,
                 batches,
                 loss,
-                config,
+                configure(epochs),
                 device=self.device,
                 share=share,
+                configure=configure,
             )
+            self.epochs[name] = config.epochs
             train(
                 module,
                 batches,

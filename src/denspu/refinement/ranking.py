@@ -391,7 +391,7 @@ class RankingRefiner(Refiner):
             "passed_screen": len(self.hard_),
             "average_precision_held_out_vs_unlabeled": dict(self.checks_),
             "prior_in_unlabeled": self.prior_in_unlabeled_,
-            "called_positive": self.n_called_,
+            "n_called": self.n_called_,
         }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -75,14 +76,19 @@ class Checkpoint:
         with safe_open(self.path, framework="pt") as file:
             facts: dict[str, Any] = json.loads(file.metadata()["denspu"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        names = set(module.state_dict())
-        found = {k.removeprefix("module/") for k in tensors if k.startswith("module/")}
-        if found != names or facts["config"] != json.loads(json.dumps(asdict(config))):
+        prefix = "module/"
+        state = {
+            key.removeprefix(prefix): value
+            for key, value in tensors.items()
+            if key.startswith(prefix)
+        }
+        same = _shapes(state) == _shapes(module.state_dict())
+        if not same or facts["config"] != json.loads(json.dumps(asdict(config))):
             raise DensPUError(
                 f"{self.path} belongs to another training (other network or settings). "
                 "Choose another folder or delete the file."
             )
-        module.load_state_dict({name: tensors[f"module/{name}"] for name in names})
+        module.load_state_dict(state)
         for i, optimizer in enumerate(optimizers):
             _remember(optimizer, tensors, f"optimizer/{i}")
         with torch.no_grad():
@@ -92,9 +98,23 @@ class Checkpoint:
             generator.set_state(tensors[f"random/{name}"])
         return int(facts["epoch"]), list(facts["rows"])
 
+    def planned_epochs(self) -> int | None:
+        """Return how many epochs the training kept here was to take, if there is one.
+
+        Epochs that came from a deadline are decided once, not again when going on.
+        """
+        if not self.path.is_file():
+            return None
+        with safe_open(self.path, framework="pt") as file:
+            return int(json.loads(file.metadata()["denspu"])["config"]["epochs"])
+
     def discard(self) -> None:
         """Delete the file: the training has ended."""
         self.path.unlink(missing_ok=True)
+
+
+def _shapes(state: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in state.items()}
 
 
 def _memory(optimizer: torch.optim.Optimizer, prefix: str) -> dict[str, Tensor]:

@@ -86,18 +86,23 @@ class PlateauStop(Hook):
         self.plateau = plateau
         self.best = float("inf")
         self.waited = 0
+        self.seen = 0
 
     def on_epoch_end(self, state: TrainState) -> None:
-        """Compare the epoch with the best so far."""
-        value = state.history.last[self.plateau.monitor]
+        """Compare the epoch, and those of an earlier run, with the best so far."""
+        for row in state.history.rows[self.seen :]:
+            self._compare(row[self.plateau.monitor])
+        self.seen = len(state.history)
+        if self.waited >= self.plateau.patience:
+            state.stop = f"plateau of {self.waited} epochs"
+
+    def _compare(self, value: float) -> None:
         if value < self.best - abs(self.best) * self.plateau.min_improvement or (
             self.best == float("inf")
         ):
             self.best, self.waited = value, 0
-            return
-        self.waited += 1
-        if self.waited >= self.plateau.patience:
-            state.stop = f"plateau of {self.waited} epochs"
+        else:
+            self.waited += 1
 
 
 class EmaWeights(Hook):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -28,8 +29,12 @@ def within(
     *,
     device: torch.device,
     share: float = 1.0,
+    configure: Callable[[int], TrainingConfig] | None = None,
 ) -> TrainingConfig:
     """Return ``config`` with as many epochs as fit into the time, at least one.
+
+    ``configure`` makes the settings for a number of epochs where others, such as the
+    warm-up, follow from it.
 
     A copy of the network takes a few steps against the clock; the network itself and
     the random numbers that follow are untouched, so that a second run with the number
@@ -41,7 +46,8 @@ def within(
     with torch.random.fork_rng(devices=cuda):
         seconds = _seconds_per_step(module, batches, loss, config, device)
     affordable = int(deadline.left() * share / max(seconds * len(batches), 1e-9))
-    return replace(config, epochs=max(1, min(config.epochs, affordable)))
+    epochs = max(1, min(config.epochs, affordable))
+    return configure(epochs) if configure else replace(config, epochs=epochs)
 
 
 def _seconds_per_step(

@@ -1,0 +1,465 @@
+"""Contrastive embeddings: on the sphere, repeatable, and better than untrained."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from torch import nn
+
+from denspu._random import Randomness
+from denspu.augment import PRESETS, ImagePreset
+from denspu.encoders import ContrastiveEncoder, contrastive
+from denspu.encoders.contrastive import ContrastiveLoss
+from denspu.exceptions import (
+    DegenerateFitWarning,
+    DensPUError,
+    InvalidInputError,
+    InvalidParameterError,
+)
+from denspu.networks.resnet import ResNet
+from denspu.training import Checkpoint
+
+
+@pytest.fixture(autouse=True)
+def tiny_networks(monkeypatch):
+    """Keep the networks small: two stages of 8 and 16 channels, layers of 16."""
+    network = partial(ResNet, widths=(8, 16), depth=1)
+    monkeypatch.setitem(contrastive.IMAGE_NETWORKS, "small", network)
+    monkeypatch.setattr(contrastive, "MLP", partial(contrastive.MLP, width=16))
+
+
+def small(**settings):
+    settings = {"epochs": 2, "batch_size": 10, "lr": 0.05, "device": "cpu", **settings}
+    return ContrastiveEncoder(**{"random_state": 0, **settings})
+
+
+def textures(seed=0, n=25, size=8):
+    """Return images of four kinds of waves, in any phase, light and contrast."""
+    rng = np.random.default_rng(seed)
+    y, x = 1.6 * np.mgrid[:size, :size]
+    images = []
+    for i in range(4 * n):
+        phase = rng.uniform(0, 2 * np.pi)
+        wave = (
+            np.sin(x + phase),
+            np.sin(y + phase),
+            np.sin(0.7 * (x + y) + phase),
+            np.sin(x + phase) * np.sin(y + phase),
+        )[i // n]
+        noise = rng.normal(0, 0.05, wave.shape)
+        images.append(rng.uniform(0.25, 0.75) + rng.uniform(0.1, 0.3) * wave + noise)
+    pixels = (255 * np.clip(images, 0, 1)).astype(np.uint8)
+    return pixels[..., None], np.repeat(np.arange(4), n)
+
+
+def table(n=60, d=4):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    X[: n // 2] += 3
+    return X
+
+
+def neighbour_agreement(Z, kind):
+    similarity = Z @ Z.T
+    np.fill_diagonal(similarity, -np.inf)
+    return np.mean(kind[similarity.argmax(axis=1)] == kind)
+
+
+# --- what comes out -------------------------------------------------------------------
+
+
+def test_embeddings_of_images_have_length_1(tiny_images):
+    X, y = tiny_images
+    Z = small().fit(X, y).transform(X)
+    assert Z.shape == (20, 16)
+    assert Z.dtype == np.float32
+    assert np.allclose(np.linalg.norm(Z, axis=1), 1, atol=1e-5)
+    assert Z.std(axis=0).max() > 0.01
+
+
+def test_embeddings_of_tables_have_length_1():
+    Z = small().fit(table()).transform(table())
+    assert Z.shape == (60, 16)
+    assert np.allclose(np.linalg.norm(Z, axis=1), 1, atol=1e-5)
+
+
+def test_same_seed_same_embedding(tiny_images):
+    X, y = tiny_images
+    one, two, other = (
+        small(random_state=seed).fit(X, y).transform(X) for seed in (1, 1, 2)
+    )
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+def test_fitting_leaves_global_random_numbers_alone(tiny_images):
+    state = torch.get_rng_state()
+    encoder = small(max_seconds=100.0).fit(*tiny_images)
+    encoder.transform(tiny_images[0])
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("kind", ["image", "table"])
+def test_rows_do_not_depend_on_the_batch(tiny_images, kind):
+    X = tiny_images[0] if kind == "image" else table()
+    encoder = small().fit(X)
+    whole = encoder.transform(X)
+    assert np.array_equal(encoder.transform(X[7:8]), whole[7:8])
+    assert np.array_equal(encoder.transform(X[::-1]), whole[::-1])
+
+
+def test_natural_embeddings_do_not_know_left_from_right(tiny_images):
+    X, y = tiny_images
+    encoder = small(augment="natural").fit(X, y)
+    mirrored = encoder.transform(X[:, :, ::-1])
+    assert np.allclose(encoder.transform(X), mirrored, atol=1e-5)
+    encoder = small(augment="grey").fit(X, y)
+    mirrored = encoder.transform(X[:, :, ::-1])
+    assert not np.allclose(encoder.transform(X), mirrored, atol=1e-5)
+
+
+# --- learning -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_neighbours_are_of_one_kind_after_training(seed):
+    X, kind = textures(seed)
+    settings = {"batch_size": 25, "random_state": seed}
+    trained = small(epochs=20, lr=0.1, **settings).fit(X)
+    untrained = small(epochs=1, lr=1e-9, **settings).fit(X)
+    after = neighbour_agreement(trained.transform(X), kind)
+    assert after > 0.9
+    assert after > neighbour_agreement(untrained.transform(X), kind) + 0.1
+    loss = trained.history_.column("loss")
+    assert loss[-1] < loss[0] - 0.5
+
+
+def test_labelled_positives_attract_each_other():
+    """P holds two kinds of waves: the term brings them together, away from others."""
+    X, kind = textures(n=12)
+    y = (kind < 2).astype(int)
+
+    def gap(weight):
+        encoder = small(epochs=15, batch_size=24, lr=0.1, positive_weight=weight)
+        Z = encoder.fit(X, y).transform(X)
+        centre = Z[y == 1].mean(axis=0)
+        return centre @ centre - centre @ Z[y == 0].mean(axis=0)
+
+    assert gap(5.0) > gap(0.0) + 0.2
+
+
+def test_weight_zero_uses_no_label(tiny_images):
+    X, y = tiny_images
+    without = small(positive_weight=0.0).fit(X).transform(X)
+    assert np.array_equal(small(positive_weight=0.0).fit(X, y).transform(X), without)
+    assert not np.array_equal(small().fit(X, y).transform(X), without)
+
+
+def test_labels_are_not_needed(tiny_images):
+    X, _ = tiny_images
+    assert np.array_equal(small().fit(X).transform(X), small().fit(X).transform(X))
+
+
+def test_settings_reach_the_training(tiny_images):
+    X, y = tiny_images
+    plain = small().fit(X, y).transform(X)
+    for change in ({"lr": 0.01}, {"weight_decay": 0.5}, {"batch_size": 5},
+                   {"epochs": 3}, {"temperature": 1.0}, {"augment": "none"},
+                   {"n_projection": 4}):  # fmt: skip
+        Z = small(**change).fit(X, y).transform(X)
+        assert not np.array_equal(Z, plain), change
+    for change in ({"noise": 0.5}, {"mask": 0.0}):
+        one, two = (small(**c).fit(table()).transform(table()) for c in ({}, change))
+        assert not np.array_equal(one, two), change
+
+
+def test_images_are_standardised_channel_by_channel(tiny_images):
+    X, y = tiny_images
+    module = small(epochs=1).fit(X, y).module_
+    pixels = X / 255
+    mean, std = pixels.mean(axis=(0, 1, 2)), pixels.std(axis=(0, 1, 2))
+    assert np.allclose(module.mean.flatten(), mean, atol=1e-4)
+    assert np.allclose(module.std.flatten(), std, atol=1e-3)
+
+
+# --- auto -----------------------------------------------------------------------------
+
+
+def test_auto_on_a_cpu(tiny_images):
+    X, y = tiny_images
+    encoder = ContrastiveEncoder(max_seconds=1e-3, device="cpu", random_state=0)
+    encoder.fit(X, y)
+    assert (encoder.network_name_, encoder.epochs_) == ("small", 1)
+    assert encoder.batch_size_ == 10
+    assert encoder.preset_ == PRESETS["natural"]
+    assert clone(encoder).fit(X[..., :1], y).preset_ == PRESETS["grey"]
+    assert clone(encoder).fit(table()).network_name_ == "mlp"
+    assert encoder._epochs(torch.device("cpu")) == 20
+    assert encoder._epochs(torch.device("cuda")) == 150
+
+
+def test_auto_learning_rate_follows_the_batch():
+    encoder = ContrastiveEncoder()
+    for size, lr in ((1024, 0.8), (256, 0.2)):
+        config = encoder.set_params(compile=False)._config(
+            size, torch.device("cpu"), False, 100
+        )
+        assert config.lr == pytest.approx(lr)
+        assert config.warmup_epochs == 5
+    assert encoder._config(256, torch.device("cpu"), False, 20).warmup_epochs == 2
+
+
+def test_auto_batch_on_a_cpu_is_at_most_256():
+    X = np.random.default_rng(0).normal(size=(600, 2))
+    auto = ContrastiveEncoder(epochs=1, device="cpu", random_state=0)
+    assert auto.fit(X).batch_size_ == 256
+    assert small(epochs=1, batch_size=280).fit(X).batch_size_ == 280
+
+
+def test_a_preset_of_ones_own(tiny_images):
+    preset = ImagePreset(crop=0.9, hue=0)
+    assert small(augment=preset).fit(*tiny_images).preset_ is preset
+
+
+def test_image_size_resizes(tiny_images):
+    X, y = tiny_images
+    encoder = small(image_size=12, epochs=1).fit(X, y)
+    assert encoder.packed(X).shape == (20, 3, 12, 12)
+    assert encoder.transform(X).shape == (20, 16)
+
+
+@pytest.mark.parametrize("shape", [(20, 9, 14, 3), (20, 9, 14), (20, 8, 8, 4)])
+def test_other_shapes_of_images(shape):
+    X = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    X[::2] //= 4
+    assert small(epochs=1).fit(X).transform(X).shape == (20, 16)
+
+
+def test_facts(tiny_images):
+    encoder = small().fit(*tiny_images)
+    assert encoder.facts() == {
+        "network": "small",
+        "epochs": 2,
+        "batch_size": 10,
+        "loss": encoder.history_.last["loss"],
+        "mean_cosine": encoder.mean_cosine_,
+    }
+
+
+# --- time and cuts --------------------------------------------------------------------
+
+
+def test_short_time_lowers_the_epochs_and_they_reproduce_the_fit(tiny_images):
+    X, y = tiny_images
+    start = time.perf_counter()
+    hurried = small(epochs=100_000, max_seconds=0.3).fit(X, y)
+    assert time.perf_counter() - start < 10
+    assert 1 <= hurried.epochs_ < 100_000
+    assert len(hurried.history_) == hurried.epochs_
+    again = small(epochs=hurried.epochs_).fit(X, y)
+    assert np.array_equal(again.transform(X), hurried.transform(X))
+
+
+class PulledPlugError(Exception):
+    pass
+
+
+def cut_off(monkeypatch, encoder, X, after):
+    """Fit until ``after`` losses have been computed."""
+    compute, seen = ContrastiveLoss.__call__, []
+
+    def counted(self, module, batch):
+        seen.append(1)
+        if len(seen) > after:
+            raise PulledPlugError
+        return compute(self, module, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ContrastiveLoss, "__call__", counted)
+        with pytest.raises(PulledPlugError):
+            encoder.fit(X)
+
+
+@pytest.fixture
+def every_epoch(monkeypatch):
+    monkeypatch.setattr(contrastive, "Checkpoint", partial(Checkpoint, every=1))
+
+
+@pytest.mark.usefixtures("every_epoch")
+def test_a_training_that_was_cut_off_goes_on(monkeypatch, tmp_path, tiny_images):
+    X, _ = tiny_images
+    encoder = small(epochs=5, checkpoint=str(tmp_path))
+    cut_off(monkeypatch, encoder, X, after=6)
+    assert (tmp_path / "training.safetensors").is_file()
+    resumed = encoder.fit(X)
+    assert len(resumed.history_) == 5
+    assert np.array_equal(resumed.transform(X), small(epochs=5).fit(X).transform(X))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("every_epoch")
+def test_a_deadline_is_turned_into_epochs_once(monkeypatch, tmp_path, tiny_images):
+    """Going on later, the number found at first holds, however fast the trial is."""
+    X, _ = tiny_images
+    seconds = iter([10.0, 1e-6])
+    monkeypatch.setattr(
+        "denspu.training.plan._seconds_per_step", lambda *_: next(seconds)
+    )
+    encoder = small(epochs=50, max_seconds=81.0, checkpoint=str(tmp_path))
+    cut_off(monkeypatch, encoder, X, after=4)
+    assert encoder.fit(X).epochs_ == 4
+
+
+@pytest.mark.usefixtures("every_epoch")
+def test_other_settings_do_not_go_on(monkeypatch, tmp_path, tiny_images):
+    X, _ = tiny_images
+    cut_off(monkeypatch, small(epochs=5, checkpoint=str(tmp_path)), X, after=6)
+    with pytest.raises(DensPUError, match="belongs to another training"):
+        small(epochs=6, checkpoint=str(tmp_path)).fit(X)
+    with pytest.raises(DensPUError, match="belongs to another training"):
+        small(epochs=5, checkpoint=str(tmp_path)).fit(X[..., :1])
+
+
+# --- a step in parts ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+@pytest.mark.parametrize("parts", [2, 3, 64])
+def test_parts_change_neither_loss_nor_gradients(parts, weight):
+    net = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 4)).double()
+    rows = torch.rand(8, 3, generator=torch.Generator(), dtype=torch.float64)
+    positive = torch.arange(8) < 3
+
+    def noisy(x):
+        return x + 0.1 * torch.randn_like(x)
+
+    def gradients(parts):
+        loss = ContrastiveLoss(lambda x: x, noisy, 0.2, weight)
+        loss.parts = parts
+        net.zero_grad()
+        with Randomness(0).torch_scope("views", torch.device("cpu")):
+            value = loss(net, (rows, positive))
+            value.backward()
+        return value.item(), torch.cat([p.grad.flatten() for p in net.parameters()])
+
+    whole, split = gradients(1), gradients(parts)
+    assert split[0] == pytest.approx(whole[0], abs=1e-6)
+    assert torch.allclose(split[1], whole[1], atol=1e-6)
+
+
+def test_less_memory_has_an_end():
+    loss = ContrastiveLoss(lambda x: x, lambda x: x, 0.2, 0.0)
+    assert sum(loss.use_less_memory() for _ in range(20)) == 6
+    assert loss.parts == 64
+
+
+def test_both_views_are_drawn_anew():
+    seen = []
+
+    def counted(x):
+        seen.append(1)
+        return x + len(seen)
+
+    def project(views):
+        seen.append(views)
+        return views
+
+    loss = ContrastiveLoss(lambda x: x, counted, 0.2, 0.0)
+    loss(project, (torch.zeros(3, 2), torch.zeros(3, dtype=bool)))
+    assert seen[2].tolist() == [[1, 1]] * 3 + [[2, 2]] * 3
+
+
+# --- hard cases -----------------------------------------------------------------------
+
+
+def test_copies_of_one_image_collapse_with_a_warning():
+    X = np.full((20, 8, 8, 3), 90, dtype=np.uint8)
+    with pytest.warns(DegenerateFitWarning, match=r"collapsed: .* cosine of 1\.000"):
+        encoder = small(augment="none").fit(X)
+    assert encoder.mean_cosine_ == pytest.approx(1, abs=1e-3)
+    assert np.isfinite(encoder.transform(X)).all()
+
+
+def test_tables_with_gaps():
+    X = table()
+    X[::5, 0] = np.nan
+    Z = small().fit(X).transform(X)
+    assert np.isfinite(Z).all()
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_very_few_rows(n):
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    assert np.isfinite(small(epochs=1).fit(X).transform(X)).all()
+
+
+def test_before_fit(tiny_images):
+    with pytest.raises(NotFittedError):
+        ContrastiveEncoder().transform(tiny_images[0])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"network": "resnet"}, "Did you mean 'resnet18'"),
+        ({"epochs": 0}, "'epochs'"),
+        ({"max_seconds": 0}, "'max_seconds'"),
+        ({"batch_size": 1}, "'batch_size'"),
+        ({"lr": 0.0}, "'lr'"),
+        ({"temperature": 0}, "'temperature'"),
+        ({"positive_weight": -1}, "'positive_weight'"),
+        ({"augment": "nature"}, "Did you mean 'natural'"),
+        ({"mask": 1}, "'mask'"),
+        ({"noise": -0.1}, "'noise'"),
+        ({"image_size": 4}, "'image_size'"),
+        ({"compile": "yes"}, "'compile'"),
+        ({"checkpoint": 3}, "'checkpoint'"),
+    ],
+)
+def test_bad_parameters(tiny_images, settings, words):
+    with pytest.raises(InvalidParameterError, match=words):
+        small(**settings).fit(*tiny_images)
+
+
+def test_a_network_that_does_not_suit_the_rows(tiny_images):
+    with pytest.raises(InvalidParameterError, match="network='mlp'"):
+        small(network="mlp").fit(*tiny_images)
+    with pytest.raises(InvalidParameterError, match="network='small'"):
+        small(network="small").fit(table())
+
+
+def test_bad_inputs(tiny_images):
+    X, y = tiny_images
+    with pytest.raises(InvalidInputError, match="X has 20 rows, y has 19"):
+        small().fit(X, y[:-1])
+    with pytest.raises(InvalidInputError, match="fitted on 8×8×3"):
+        small(epochs=1).fit(X, y).transform(X[:, :6])
+
+
+# --- keeping --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float64])
+def test_a_kept_encoder_answers_the_same(tmp_path, tiny_images, dtype):
+    X, y = tiny_images
+    X = X.astype(dtype)
+    encoder = small(image_size=12, augment="grey").fit(X, y)
+    encoder.save(tmp_path / "kept")
+    kept = ContrastiveEncoder.load(tmp_path / "kept", device="cpu")
+    assert np.array_equal(kept.transform(X), encoder.transform(X))
+    assert kept.facts() == encoder.facts()
+    assert torch.equal(kept.packed(X), encoder.packed(X))
+    assert kept.views_.preset == encoder.views_.preset
+
+
+def test_an_encoder_of_tables_is_not_kept(tmp_path):
+    with pytest.raises(InvalidParameterError, match="fitted on a table"):
+        small().fit(table()).save(tmp_path)
+    with pytest.raises(NotFittedError):
+        small().save(tmp_path)

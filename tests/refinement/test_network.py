@@ -1,0 +1,392 @@
+"""The network refiner on small images: better than its start, and honest about it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
+
+from denspu._deadline import Deadline
+from denspu.base import RefinerInput
+from denspu.encoders import ContrastiveEncoder, IdentityEncoder, contrastive
+from denspu.exceptions import InvalidParameterError
+from denspu.networks.resnet import ResNet
+from denspu.refinement import NetworkRefiner
+from denspu.refinement import network as module
+from denspu.refinement.network import LabelLoss, RatioLoss, WithMirror
+
+N_LABELED, N = 30, 160
+
+
+def pictures(n, seed):
+    """Return stripes, upright where positive, in any phase and light."""
+    rng = np.random.default_rng(seed)
+    y, x = 1.6 * np.mgrid[:8, :8]
+    positive = np.arange(n) < n // 2
+    phase = rng.uniform(0, 2 * np.pi, (n, 1, 1))
+    wave = np.where(positive[:, None, None], np.sin(x + phase), np.sin(y + phase))
+    light, strength = rng.uniform(0.3, 0.7, (n, 1, 1)), rng.uniform(0.1, 0.3, (n, 1, 1))
+    images = light + strength * wave + rng.normal(0, 0.05, (n, 8, 8))
+    return (255 * np.clip(images, 0, 1)).astype(np.uint8)[..., None], positive
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    X, _ = pictures(N, 0)
+    with pytest.MonkeyPatch.context() as patch:
+        network = partial(ResNet, widths=(8, 16), depth=1)
+        patch.setitem(contrastive.IMAGE_NETWORKS, "small", network)
+        return ContrastiveEncoder(
+            epochs=5, batch_size=40, lr=0.1, device="cpu", random_state=0
+        ).fit(X)
+
+
+@pytest.fixture
+def begin(encoder):
+    """Return what the walk would hand over; the first labels are a poor guess."""
+    X, truth = pictures(N, 0)
+    rng = np.random.default_rng(1)
+    positive = np.arange(N) < N_LABELED
+    guess = np.clip(np.where(truth, 0.6, 0.4) + rng.normal(0, 0.25, N), 0.02, 0.98)
+
+    def make(**changes):
+        start = RefinerInput(
+            X=X,
+            Z=encoder.transform(X),
+            positive=positive,
+            known_negative=np.zeros(N, dtype=bool),
+            groups=None,
+            scores=guess,
+            labels=np.where(positive, 1.0, guess),
+            prior_in_unlabeled=float(truth[N_LABELED:].mean()),
+            encoder=encoder,
+            deadline=Deadline(None),
+        )
+        return replace(start, **changes)
+
+    return make
+
+
+def small(**changes):
+    settings = {
+        "ratio_epochs": 4,
+        "rounds": 2,
+        "epochs": 4,
+        "batch_size": 40,
+        "smooth": 5,
+        "device": "cpu",
+        "random_state": 0,
+    }
+    return NetworkRefiner(**{**settings, **changes})
+
+
+def accuracy(labels, rows):
+    truth = np.arange(N) < N // 2
+    return np.mean((labels > 0.5)[rows] == truth[rows])
+
+
+# --- labels ---------------------------------------------------------------------------
+
+
+def test_beats_its_start(begin):
+    start = begin()
+    refiner = small(tolerance=0.0).refine(start)
+    before = accuracy(start.labels, start.unlabeled)
+    assert before < 0.8
+    assert accuracy(refiner.labels_, start.unlabeled) > max(0.9, before + 0.1)
+    assert refiner.path_ == "labels"
+    X, truth = pictures(80, 5)
+    answers = refiner.decision_function(X)
+    assert answers.shape == (80,)
+    assert np.mean((answers > 0) == truth) > 0.85
+
+
+def test_what_is_known_stays(begin):
+    """Even where the known labels are wrong on purpose."""
+    known = np.zeros(N, dtype=bool)
+    known[[40, 41, N - 1]] = True
+    start = begin(known_negative=known)
+    labels = small(epochs=1, ratio_epochs=1).refine(start).labels_
+    assert (labels[start.positive] == 1).all()
+    assert (labels[known] == 0).all()
+    assert labels.shape == (N,)
+    assert ((labels >= 0) & (labels <= 1)).all()
+
+
+def test_same_seed_same_answers(begin):
+    start = begin()
+    one, two, other = (
+        small(epochs=1, rounds=1, random_state=seed).refine(start) for seed in (1, 1, 2)
+    )
+    assert np.array_equal(one.labels_, two.labels_)
+    assert np.array_equal(
+        one.decision_function(start.X), two.decision_function(start.X)
+    )
+    assert not np.array_equal(one.labels_, other.labels_)
+
+
+def test_global_random_numbers_are_left_alone(begin):
+    state = torch.get_rng_state()
+    small(epochs=1, rounds=1).refine(begin())
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_encoder_is_left_alone(begin, encoder):
+    before = {k: v.clone() for k, v in encoder.module_.state_dict().items()}
+    small(epochs=1, rounds=1).refine(begin())
+    for name, value in encoder.module_.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_answers_do_not_depend_on_the_batch(begin):
+    start = begin()
+    refiner = small(epochs=1, rounds=1).refine(start)
+    whole = refiner.decision_function(start.X)
+    assert np.array_equal(refiner.decision_function(start.X[3:4]), whole[3:4])
+
+
+def test_rounds_end_when_labels_stand_still(begin):
+    start = begin()
+    refiner = small(rounds=3, epochs=1, tolerance=1.0).refine(start)
+    assert len(refiner.changed_) == 1
+    refiner = small(rounds=3, epochs=1, tolerance=0.0).refine(start)
+    assert len(refiner.changed_) == 3
+    assert all(0 <= share <= 1 for share in refiner.changed_)
+
+
+def test_without_the_ratio_the_boundary_is_where_it_starts(begin, monkeypatch):
+    seen = []
+    step = NetworkRefiner._round
+
+    def note(self, number, labels, start, work):
+        seen.append(labels)
+        return step(self, number, labels, start, work)
+
+    monkeypatch.setattr(NetworkRefiner, "_round", note)
+    start = begin()
+    refiner = small(ratio_epochs=0, smooth=0, epochs=1, rounds=1).refine(start)
+    assert np.array_equal(seen[0], start.labels)
+    assert not hasattr(refiner, "prior_")
+    assert "prior_interval" not in refiner.facts()
+    small(ratio_epochs=0, smooth=5, epochs=1, rounds=1).refine(start)
+    assert not np.array_equal(seen[1], start.labels)
+    assert (seen[1][start.positive] == 1).all()
+
+
+def test_ratio_scores_come_from_networks_that_have_not_seen_the_row(begin, monkeypatch):
+    seen, scored = {}, {}
+    learn, score = NetworkRefiner._train_ratio, module._Work.score
+
+    def note(self, rows, start, work, name, epochs):
+        found = learn(self, rows, start, work, name, epochs)
+        seen[id(found)] = (found, rows)
+        return found
+
+    def note_score(self, net, chosen):
+        scored[id(net)] = chosen
+        return score(self, net, chosen)
+
+    monkeypatch.setattr(NetworkRefiner, "_train_ratio", note)
+    monkeypatch.setattr(module._Work, "score", note_score)
+    start = begin()
+    work = module._Work(start, torch.device("cpu"), module.Randomness(0))
+    refiner = small(folds=3)
+    refiner.encoder_ = start.encoder
+    refiner._learned_ratio(start, work, 1)
+    assert len(seen) == 3
+    for net, rows in seen.values():
+        assert not (rows & scored[id(net)]).any()
+        assert (rows | scored[id(net)]).all()
+    assert np.sum([scored[key] for key in seen], axis=0).tolist() == [1] * N
+
+
+def test_settings_reach_the_training(begin):
+    start = begin()
+    cheap = {"epochs": 1, "rounds": 1, "ratio_epochs": 1}
+    plain = small(**cheap).refine(start).labels_
+    for change in ({"lr": 0.01}, {"weight_decay": 0.5}, {"batch_size": 20},
+                   {"mixup": False}, {"weighted": False}, {"ema_decay": None},
+                   {"smooth": 0}, {"crop": 1.0}, {"erase": 0.0}, {"folds": 3},
+                   {"ratio_epochs": 2}):  # fmt: skip
+        labels = small(**{**cheap, **change}).refine(start).labels_
+        assert not np.array_equal(labels, plain), change
+
+
+# --- rare positives -------------------------------------------------------------------
+
+
+@pytest.fixture
+def begin_rare(begin):
+    """Few positives inside U: of the hidden ones only five are kept."""
+    X, truth = pictures(N, 0)
+    keep = (np.arange(N) < N_LABELED + 5) | ~truth
+    start = begin()
+    return replace(
+        start,
+        X=X[keep],
+        Z=start.Z[keep],
+        positive=start.positive[keep],
+        known_negative=start.known_negative[keep],
+        scores=start.scores[keep],
+        labels=start.labels[keep],
+        prior_in_unlabeled=0.01,
+    )
+
+
+def test_rare_positives_are_ranked(begin_rare):
+    refiner = small(ratio_epochs=10).refine(begin_rare)
+    assert refiner.facts()["path"] == "ranking"
+    assert refiner.facts()["rounds"] == 0
+    assert refiner.changed_ == []
+    X, truth = pictures(80, 5)
+    assert roc_auc_score(truth, refiner.decision_function(X)) > 0.9
+    assert (refiner.labels_[begin_rare.positive] == 1).all()
+
+
+def test_the_zero_of_a_ranking_leaves_the_estimated_share_above(begin_rare):
+    refiner = small().refine(begin_rare)
+    answers = refiner.decision_function(begin_rare.X[begin_rare.unlabeled])
+    share = refiner.prior_.prior_in_unlabeled
+    assert np.mean(answers > 0) == pytest.approx(share, abs=1.5 / len(answers))
+
+
+@pytest.mark.parametrize(("share", "path"), [(0.0199, "ranking"), (0.02, "labels")])
+def test_two_percent_parts_the_ways(begin, share, path):
+    start = begin(prior_in_unlabeled=share)
+    refiner = small(epochs=1, rounds=1, ratio_epochs=1).refine(start)
+    assert refiner.facts()["path"] == path
+
+
+# --- time -----------------------------------------------------------------------------
+
+
+def test_a_deadline_is_kept_and_the_epochs_are_told(begin):
+    start = time.perf_counter()
+    refiner = small(epochs=10_000, ratio_epochs=10_000)
+    refiner.refine(begin(deadline=Deadline(2.0)))
+    assert time.perf_counter() - start < 12
+    told = refiner.facts()["epochs"]
+    assert set(told) >= {"ratio/0", "ratio/1", "round/0"}
+    assert all(1 <= epochs < 10_000 for epochs in told.values())
+
+
+def test_without_a_deadline_all_epochs_are_taken(begin):
+    told = small(epochs=2, rounds=2, tolerance=0.0).refine(begin()).facts()["epochs"]
+    assert told == {"ratio/0": 4, "ratio/1": 4, "round/0": 2, "round/1": 2}
+
+
+def test_fewer_epochs_mean_a_shorter_average_and_warm_up(begin, monkeypatch):
+    """What follows from the number of epochs follows from the number taken."""
+    configs = []
+
+    def note(net, batches, loss, config, **more):
+        configs.append(config)
+
+    monkeypatch.setattr(module, "train", note)
+    monkeypatch.setattr("denspu.training.plan._seconds_per_step", lambda *_: 1e9)
+    small(epochs=200, rounds=1, ratio_epochs=0).refine(begin(deadline=Deadline(60.0)))
+    (hurried,) = configs
+    assert hurried.epochs == 1
+    assert hurried.warmup_epochs == pytest.approx(0.1)
+    assert hurried.ema_decay == 0.5
+
+
+def test_no_round_begins_after_the_deadline(begin):
+    refiner = small(rounds=5, epochs=1, ratio_epochs=1, tolerance=0.0)
+    refiner.refine(begin(deadline=Deadline(1e-6)))
+    assert len(refiner.changed_) == 1
+
+
+# --- facts and refusals ---------------------------------------------------------------
+
+
+def test_facts(begin):
+    refiner = small(epochs=1, tolerance=0.0).refine(begin())
+    facts = refiner.facts()
+    assert facts["rounds"] == 2
+    assert facts["changed"] == [round(share, 4) for share in refiner.changed_]
+    assert facts["prior_interval"] == [refiner.prior_.low, refiner.prior_.high]
+    assert 0 <= facts["held_out_called"] <= 1
+    assert 0 <= facts["held_out_recall"] <= 1
+
+
+def test_an_encoder_without_a_network_is_refused(begin):
+    other = IdentityEncoder().fit(begin().X)
+    with pytest.raises(InvalidParameterError, match="encoder='contrastive'"):
+        small().refine(begin(encoder=other))
+
+
+def test_before_refining():
+    with pytest.raises(NotFittedError, match="has not refined anything"):
+        NetworkRefiner().decision_function(np.zeros((1, 8, 8, 1)))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"folds": 1}, {"rounds": 0}, {"epochs": 0}, {"ema_decay": 1.0}, {"crop": 0.0},
+        {"erase": 1.0}, {"batch_size": 1}, {"ratio_epochs": -1}, {"mixup": "yes"},
+    ],
+)  # fmt: skip
+def test_bad_parameters(begin, settings):
+    with pytest.raises(InvalidParameterError, match=next(iter(settings))):
+        small(**settings).refine(begin())
+
+
+# --- losses ---------------------------------------------------------------------------
+
+
+def same(x):
+    return x
+
+
+def test_label_loss_by_hand():
+    rows, label, weight = torch.tensor([[0.5], [-1.0]]), [1.0, 0.0], [0.2, 1.0]
+    found = LabelLoss(same, same, False)(
+        lambda x: x[:, 0], (rows, torch.tensor(label), torch.tensor(weight))
+    )
+    losses = np.log1p(np.exp([-0.5, -1.0]))
+    assert found.item() == pytest.approx(np.average(losses, weights=weight), abs=1e-6)
+
+
+def test_mixup_mixes_rows_and_labels_alike():
+    """The network sees what the labels say: a mixture of both ends."""
+    seen = []
+    rows = torch.tensor([[1.0], [0.0]])
+
+    def note(x):
+        seen.append(x)
+        return x[:, 0]
+
+    LabelLoss(same, same, True)(note, (rows, rows[:, 0], torch.ones(2)))
+    share = seen[0][0, 0].item()
+    assert 0 < share < 1
+    assert seen[0].flatten().tolist() == pytest.approx([share, 1 - share])
+
+
+def test_ratio_loss_by_hand():
+    """Both sides count the same, however many rows they have."""
+    loss = RatioLoss(same, same, torch.full((3, 1), 2.0))
+    unlabeled = torch.tensor([[0.0], [1.0], [-1.0], [3.0]])
+    found = loss(lambda x: x[:, 0], (unlabeled,))
+    side_p = np.log1p(np.exp(-2.0))
+    side_u = np.log1p(np.exp([0.0, 1.0, -1.0, 3.0])).mean()
+    assert found.item() == pytest.approx((side_p + side_u) / 2, abs=1e-6)
+
+
+def test_mirror_images_get_the_mean():
+    x = torch.arange(4.0).reshape(1, 1, 1, 4)
+
+    def first(images):
+        return images[:, 0, 0, 0]
+
+    first_ = torch.nn.Module()
+    first_.forward = first
+    assert WithMirror(first_, True)(x).item() == 1.5
+    assert WithMirror(first_, False)(x).item() == 0

@@ -1,0 +1,97 @@
+"""From scores to probabilities, on mixtures whose answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from denspu.refinement.posterior import _cut, posterior
+
+
+def mixture(share=0.3, n_positive=800, n_unlabeled=4000, gap=3.0, seed=0):
+    """Return scores of P and U: positives around ``gap``, negatives around 0."""
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n_unlabeled) < share * n_unlabeled
+    return (
+        rng.normal(gap, 1, n_positive),
+        rng.normal(gap * truth, 1),
+        truth,
+    )
+
+
+def found(positive, unlabeled):
+    return posterior(positive, unlabeled, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.6])
+def test_follows_bayes(share):
+    """Against the true posterior of two Gaussians."""
+    positive, unlabeled, _ = mixture(share)
+    inside = share * norm.pdf(unlabeled, 3, 1)
+    exact = inside / (inside + (1 - share) * norm.pdf(unlabeled, 0, 1))
+    result = found(positive, unlabeled)
+    assert np.mean(np.abs(result.unlabeled - exact)) < 0.04
+    assert result.prior.prior_in_unlabeled == pytest.approx(share, abs=0.05)
+    assert result.n_positive == pytest.approx(share * len(unlabeled), rel=0.2)
+
+
+def test_the_number_of_positives_is_about_the_sum_of_the_probabilities():
+    positive, unlabeled, _ = mixture()
+    result = found(positive, unlabeled)
+    assert result.unlabeled.sum() == pytest.approx(result.n_positive, rel=0.1)
+    assert result.n_positive == (
+        result.prior.prior_in_unlabeled * result.prior.n_unlabeled
+    )
+
+
+def test_a_higher_score_is_never_less_positive():
+    positive, unlabeled, _ = mixture(gap=1.0)
+    result = found(positive, unlabeled)
+    assert (np.diff(result.unlabeled[np.argsort(unlabeled)]) >= 0).all()
+    assert result.unlabeled.min() >= 0
+    assert result.unlabeled.max() <= 1
+
+
+def test_only_the_order_of_scores_matters():
+    positive, unlabeled, _ = mixture()
+    plain = found(positive, unlabeled)
+    bent = found(np.exp(positive), np.exp(unlabeled))
+    assert np.allclose(bent.unlabeled, plain.unlabeled)
+
+
+def test_more_labelled_rows_do_not_make_more_positives():
+    """The ratio is divided by how many were labelled."""
+    positive, unlabeled, _ = mixture()
+    few, many = found(positive[:200], unlabeled), found(positive, unlabeled)
+    assert few.unlabeled.mean() == pytest.approx(many.unlabeled.mean(), abs=0.05)
+
+
+def test_the_cut_is_where_the_probability_is_one_half():
+    positive, unlabeled, truth = mixture()
+    result = found(positive, unlabeled)
+    assert np.array_equal(unlabeled > result.cut, result.unlabeled > 0.5)
+    best = 1.5 + np.log(0.7 / 0.3) / 3
+    assert result.cut == pytest.approx(best, abs=0.25)
+    assert np.mean((unlabeled > result.cut) == truth) > 0.92
+
+
+def test_separated_scores_are_certain():
+    positive, unlabeled = np.full(50, 5.0), np.r_[np.full(30, 5.0), np.zeros(70)]
+    result = found(positive, unlabeled)
+    assert np.allclose(result.unlabeled, np.r_[np.ones(30), np.zeros(70)])
+    assert result.cut == 2.5
+
+
+@pytest.mark.parametrize(
+    ("probability", "cut"),
+    [
+        ([0.1, 0.4, 0.9], 2.5),
+        ([0.1, 0.4, 0.5], 3.0),  # nobody exceeds one half: nobody lies above
+        ([0.6, 0.8, 0.9], np.nextafter(1.0, -np.inf)),  # everybody does
+    ],
+)
+def test_cut_by_hand(probability, cut):
+    scores = np.array([1.0, 2.0, 3.0])
+    assert _cut(scores, np.array(probability)) == cut
+    assert np.array_equal(scores > cut, np.array(probability) > 0.5)

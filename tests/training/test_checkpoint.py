@@ -1,0 +1,219 @@
+"""A training that was cut off ends as if it had not been."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from denspu._random import Randomness
+from denspu.exceptions import DensPUError
+from denspu.training import (
+    Checkpoint,
+    Hook,
+    Plateau,
+    Step,
+    TensorBatches,
+    TrainingConfig,
+    train,
+)
+
+CPU = torch.device("cpu")
+CONFIG = TrainingConfig(epochs=6, lr=0.02, schedule="cosine", ema_decay=0.9)
+RNG = np.random.default_rng(0)
+X = torch.tensor(RNG.normal(size=(20, 3)), dtype=torch.float32)
+Y = X.sum(1, keepdim=True)
+
+
+class PulledPlugError(Exception):
+    pass
+
+
+class PullThePlug(Hook):
+    """End the training after so many epochs by an exception."""
+
+    def __init__(self, after):
+        self.after = after
+
+    def on_epoch_start(self, state):
+        if state.epoch == self.after:
+            raise PulledPlugError
+
+
+def network(width=8):
+    """Return a net with random numbers in each step and with running statistics."""
+    return nn.Sequential(
+        nn.Linear(3, width),
+        nn.BatchNorm1d(width),
+        nn.ReLU(),
+        nn.Dropout(0.3),
+        nn.Linear(width, 1),
+    )
+
+
+def squared_error(module, batch):
+    return ((module(batch[0]) - batch[1]) ** 2).mean()
+
+
+def run(folder=None, *, every=1, config=CONFIG, hooks=(), make=network, steps=None):
+    with Randomness(0).torch_scope("run", CPU):
+        module = make()
+        history = train(
+            module,
+            TensorBatches(X, Y, batch_size=6),
+            steps or squared_error,
+            config,
+            device=CPU,
+            generator=torch.Generator().manual_seed(5),
+            hooks=hooks,
+            checkpoint=None if folder is None else Checkpoint(folder, every),
+        )
+    return module, history
+
+
+def cut_off(folder, after, **settings):
+    with pytest.raises(PulledPlugError):
+        run(folder, hooks=[PullThePlug(after)], **settings)
+
+
+def assert_same(one, two):
+    for (name, a), b in zip(
+        one[0].state_dict().items(), two[0].state_dict().values(), strict=True
+    ):
+        assert torch.equal(a, b), name
+    for column in ("epoch", "loss", "lr"):
+        assert one[1].column(column) == two[1].column(column)
+    assert one[1].stopped == two[1].stopped
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+@pytest.mark.parametrize("ema_decay", [None, 0.9])
+def test_resumed_equals_uninterrupted(tmp_path, optimizer, ema_decay):
+    config = TrainingConfig(
+        epochs=6,
+        optimizer=optimizer,
+        lr=0.02,
+        momentum=0.9 if optimizer == "sgd" else 0.0,
+        schedule="cosine",
+        warmup_epochs=1,
+        ema_decay=ema_decay,
+    )
+    cut_off(tmp_path, 4, config=config)
+    assert_same(run(tmp_path, config=config), run(config=config))
+
+
+def test_a_checkpoint_changes_nothing(tmp_path):
+    assert_same(run(tmp_path), run())
+
+
+def test_cut_off_twice(tmp_path):
+    cut_off(tmp_path, 2)
+    cut_off(tmp_path, 5)
+    assert_same(run(tmp_path), run())
+
+
+def test_epochs_since_the_last_writing_are_done_again(tmp_path):
+    starts = []
+
+    class Note(Hook):
+        def on_epoch_start(self, state):
+            starts.append((state.epoch, state.step))
+
+    cut_off(tmp_path, 5, every=2)
+    resumed = run(tmp_path, every=2, hooks=[Note()])
+    assert starts == [(4, 16), (5, 20)]
+    assert_same(resumed, run())
+
+
+def test_cut_off_before_the_first_writing(tmp_path):
+    cut_off(tmp_path, 2, every=3)
+    assert not list(tmp_path.iterdir())
+    assert_same(run(tmp_path, every=3), run())
+
+
+def test_several_steps_keep_their_own_memory(tmp_path):
+    steps = [
+        Step(squared_error, lambda m: m[0].parameters()),
+        Step(squared_error, lambda m: m[4].parameters()),
+    ]
+    cut_off(tmp_path, 3, steps=steps)
+    assert_same(run(tmp_path, steps=steps), run(steps=steps))
+
+
+def test_a_plateau_is_remembered(tmp_path):
+    config = TrainingConfig(epochs=9, lr=1e-12, plateau=Plateau(4, 0.5))
+    whole = run(config=config)
+    assert len(whole[1]) < 9
+    cut_off(tmp_path, 3, config=config)
+    assert_same(run(tmp_path, config=config), whole)
+
+
+def test_the_file_is_gone_after_a_finished_training(tmp_path):
+    cut_off(tmp_path, 3)
+    assert [p.name for p in tmp_path.iterdir()] == ["training.safetensors"]
+    run(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_folder_is_made(tmp_path):
+    cut_off(tmp_path / "a" / "b", 2)
+    assert (tmp_path / "a" / "b" / "training.safetensors").is_file()
+
+
+def test_a_half_written_file_does_no_harm(tmp_path):
+    cut_off(tmp_path, 3)
+    half = tmp_path / "training.1.part"
+    half.write_bytes(b"\x07\x00")
+    assert_same(run(tmp_path), run())
+
+
+def test_writing_is_whole_or_not_at_all(tmp_path, monkeypatch):
+    """A disk that fills up while writing leaves the last whole state."""
+    cut_off(tmp_path, 3)
+    before = (tmp_path / "training.safetensors").read_bytes()
+
+    def full(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("denspu.training.checkpoint.save_file", full)
+        with pytest.raises(OSError, match="disk full"):
+            run(tmp_path)
+    assert (tmp_path / "training.safetensors").read_bytes() == before
+    assert_same(run(tmp_path), run())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"config": TrainingConfig(epochs=7, lr=0.02, schedule="cosine", ema_decay=0.9)},
+        {"config": TrainingConfig(epochs=6, lr=0.03, schedule="cosine", ema_decay=0.9)},
+        {"config": TrainingConfig(epochs=6, lr=0.02, schedule="cosine")},
+        {"make": lambda: nn.Linear(3, 1)},
+        {"make": lambda: network(width=9)},
+    ],
+)
+def test_another_training_is_refused(tmp_path, other):
+    cut_off(tmp_path, 3)
+    before = (tmp_path / "training.safetensors").read_bytes()
+    with pytest.raises(DensPUError, match="belongs to another training"):
+        run(tmp_path, **other)
+    assert (tmp_path / "training.safetensors").read_bytes() == before
+
+
+def test_epochs_done_before_count_as_progress(tmp_path, capsys):
+    cut_off(tmp_path, 4)
+    with Randomness(0).torch_scope("run", CPU):
+        train(
+            network(),
+            TensorBatches(X, Y, batch_size=6),
+            squared_error,
+            CONFIG,
+            device=CPU,
+            generator=torch.Generator().manual_seed(5),
+            checkpoint=Checkpoint(tmp_path, 1),
+            verbose=1,
+        )
+    assert "6/6 loss" in capsys.readouterr().err
