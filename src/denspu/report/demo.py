@@ -57,10 +57,10 @@ class DemoResult:
     """What each stage of the fit did."""
     metrics: Mapping[str, float]
     """Figures on the test images; see :func:`denspu.metrics.oracle_metrics`."""
-    negatives_purity: float
-    """Share of Ñ that is truly negative. Needs true labels."""
-    negatives_in_unlabeled: float
-    """Share of U that is truly negative, the purity of a blind choice. Needs them."""
+    labels_right: float
+    """Share of U whose label came out right. Needs true labels."""
+    prior_in_unlabeled: float
+    """Share of U that is truly positive. Needs true labels."""
     boundary_auc: float
     """How well normality ranks U, positives first. Needs true labels."""
     pictures: Mapping[str, Path]
@@ -111,8 +111,10 @@ def run_demo(out: Path, random_state: int = 0) -> DemoResult:
         test_positive_share=float(is_positive.mean()),
         stages=model.stages_,
         metrics=oracle_metrics(is_positive, model.decision_function(digits.X_test)),
-        negatives_purity=float(1 - pu.oracle.labels[model.negative_index_].mean()),
-        negatives_in_unlabeled=1 - pu.oracle.prior_in_unlabeled,
+        labels_right=float(
+            np.mean((model.labels_ > 0.5) == pu.oracle.labels, where=pu.y == 0)
+        ),
+        prior_in_unlabeled=pu.oracle.prior_in_unlabeled,
         boundary_auc=float(
             roc_auc_score(pu.oracle.unlabeled_labels, model.unlabeled_scores_)
         ),

@@ -30,6 +30,17 @@ SENTENCES = {
         "{held_out_inlier_share:.0%} of positives it had not seen lie inside. "
         "{predicted_inlier:,} unlabelled images lie inside, {leftovers:,} outside."
     ),
+    "label": (
+        "Where labelled positives are dense along the boundary's score, so are the "
+        "others: a first guess says {prior_in_unlabeled:.0%} of the unlabelled images "
+        "are positive."
+    ),
+    "refine": (
+        "{refiner} trained on the guess, looked again and took labels back, "
+        "{rounds} times. {called_positive:.0%} of the unlabelled images are called "
+        "positive; the estimate of how many are is {prior_in_unlabeled:.0%} "
+        "({prior_interval[0]:.0%} to {prior_interval[1]:.0%})."
+    ),
     "select": "The {negatives:,} least normal of those outside are taken as negatives.",
     "classify": (
         "{classifier} learned to tell the {positives:,} positives from the "
@@ -71,6 +82,8 @@ def render_demo(result: DemoResult, console: Console) -> None:
 
 def words(stage: Stage) -> str:
     """Return what a stage did in one or two sentences."""
+    if stage.name == "densify" and not stage.facts["embeddings"]:
+        return "Nothing was added: the boundary is drawn around the positives as is."
     if stage.name in SENTENCES:
         return SENTENCES[stage.name].format(**stage.facts)
     return ", ".join(f"{name} {show(fact)}" for name, fact in stage.facts.items())
@@ -110,8 +123,8 @@ def _print_oracle(result: DemoResult, console: Console) -> None:
         "(needs true labels, shown because this is a demonstration)"
     )
     for line in (
-        f"{result.negatives_purity:.1%} of the chosen negatives are odd; a blind "
-        f"choice would give {result.negatives_in_unlabeled:.1%}.",
+        f"{result.labels_right:.1%} of the unlabelled images got the right label; "
+        f"{result.prior_in_unlabeled:.0%} of them are even.",
         "The boundary ranks an unlabelled even digit above an odd one "
         f"{result.boundary_auc:.1%} of the time (AUC); chance is 50%.",
     ):

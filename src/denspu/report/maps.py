@@ -53,8 +53,9 @@ def roles_of(model: DensPU, y: Any) -> NDArray[np.str_]:
     Returns
     -------
     array of str
-        ``"positive"`` (labelled), ``"negative"`` (chosen for Ñ), ``"inlier"``
-        (unlabelled, inside the boundary) or ``"unlabeled"`` (the others).
+        ``"positive"`` (labelled); where labels of U were refined ``"called"`` or
+        ``"rejected"`` (called positive or negative), else ``"negative"`` (chosen for
+        Ñ), ``"inlier"`` (inside the boundary) or ``"unlabeled"`` (the others).
     """
     positive = validate_labels(y)
     if not np.array_equal(np.flatnonzero(~positive), model.unlabeled_index_):
@@ -64,6 +65,9 @@ def roles_of(model: DensPU, y: Any) -> NDArray[np.str_]:
             "was given to fit."
         )
     roles = np.where(positive, "positive", "unlabeled").astype("<U9")
+    if hasattr(model, "labels_"):
+        called = np.where(model.labels_ > 0.5, "called", "rejected")
+        return np.where(positive, roles, called)
     roles[model.unlabeled_index_[model.unlabeled_inlier_]] = "inlier"
     roles[model.negative_index_] = "negative"
     return roles
@@ -79,8 +83,8 @@ def latent_map(
     Z : array of shape (n, d)
         Embeddings, such as ``model.encoder_.transform(X)``.
     roles : sequence of str
-        One a row: ``"positive"``, ``"inlier"``, ``"negative"`` or ``"unlabeled"``;
-        see :func:`roles_of`.
+        One a row: ``"positive"``, ``"called"``, ``"rejected"``, ``"inlier"``,
+        ``"negative"`` or ``"unlabeled"``; see :func:`roles_of`.
     title : str
         Heading of the picture.
 

@@ -53,8 +53,10 @@ class Role:
 
 ROLES: Mapping[str, Role] = {
     "negative": Role("chosen negatives Ñ", ORANGE, "x", 11, 0.75),
+    "rejected": Role("unlabelled, called negative", ORANGE, "x", 11, 0.6),
     "unlabeled": Role("unlabelled, undecided", GREY, "o", 9, 0.5),
     "inlier": Role("unlabelled, inside the boundary", SKY, "o", 9, 0.6),
+    "called": Role("unlabelled, called positive", SKY, "o", 9, 0.6),
     "positive": Role("labelled positives", BLUE, "o", 20, 1.0),
 }
 """The roles of :func:`denspu.report.latent_map`, the lowest layer first."""
