@@ -33,6 +33,16 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(skip)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def few_trees():
+    """Grow small forests in the default refiner: most tests ask what, not how well."""
+    from denspu.refinement import embedding
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedding, "TREES", 10)
+        yield
+
+
 class Blobs:
     """Two clouds of points: positives around 0, negatives around ``far``."""
 

@@ -22,6 +22,7 @@ STOREYS = (
     {"training"},
     {"encoders", "density", "detectors", "selection", "classifiers"},
     {"priors"},
+    {"refinement"},
     {"methods"},
     {"persistence", "benchmark", "scale"},
     {"report"},

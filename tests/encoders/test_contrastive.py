@@ -21,6 +21,7 @@ from denspu.exceptions import (
     DensPUError,
     InvalidInputError,
     InvalidParameterError,
+    LabelError,
 )
 from denspu.networks.resnet import ResNet
 from denspu.training import Checkpoint
@@ -159,6 +160,12 @@ def test_weight_zero_uses_no_label(tiny_images):
     without = small(positive_weight=0.0).fit(X).transform(X)
     assert np.array_equal(small(positive_weight=0.0).fit(X, y).transform(X), without)
     assert not np.array_equal(small().fit(X, y).transform(X), without)
+    classes = np.arange(len(X)) % 3
+    assert np.array_equal(
+        small(positive_weight=0).fit(X, classes).transform(X), without
+    )
+    with pytest.raises(LabelError, match="PU labels are 1"):
+        small().fit(X, classes)
 
 
 def test_labels_are_not_needed(tiny_images):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from denspu._random import Randomness
 from denspu.density import Midpoint, NoDensity
-from denspu.detectors import IsolationForest, LocalOutlierFactor
+from denspu.detectors import IsolationForest, KNNDistance, LocalOutlierFactor
 from denspu.exceptions import WeakBoundaryWarning
 from denspu.methods import _boundary
 from denspu.methods._boundary import (
@@ -24,6 +24,7 @@ from denspu.methods._boundary import (
     held_out_threshold,
     judge,
     positive_folds,
+    scores_of_positives,
 )
 
 Z = np.random.default_rng(0).normal(size=(30, 3))
@@ -199,11 +200,14 @@ def test_many_unlabelled_rows_are_sampled(monkeypatch):
     assert (len(found.unlabeled), len(found.dense)) == (10, 10)
 
 
-def check(positive, dense=(), unlabeled=(0.0,), threshold=0.0):
+def check(positive, dense=(), unlabeled=(0.0,), threshold=0.0, held=None):
     return HeldOutScores(
-        np.array(positive, float), np.array(dense, float), np.array(unlabeled, float),
-        threshold,
-    )  # fmt: skip
+        held=np.arange(len(positive)) if held is None else np.array(held),
+        positive=np.array(positive, float),
+        dense=np.array(dense, float),
+        unlabeled=np.array(unlabeled, float),
+        threshold=threshold,
+    )
 
 
 def test_held_out_threshold_leaves_a_tenth_outside():
@@ -211,6 +215,35 @@ def test_held_out_threshold_leaves_a_tenth_outside():
     cut = held_out_threshold([check(positive[:120]), check(positive[120:])])
     assert cut == np.quantile(positive, 0.1)
     assert np.mean(positive < cut) == pytest.approx(0.1)
+
+
+def test_positives_are_scored_by_the_folds_that_held_them_out():
+    checks = [check([5.0, 6.0], held=[2, 0]), check([7.0], held=[1])]
+    assert scores_of_positives(Z[:3], None, checks).tolist() == [6.0, 7.0, 5.0]
+
+
+def test_held_positions_are_those_of_the_scores():
+    found = scores()
+    assert sorted(np.concatenate([c.held for c in found])) == list(range(30))
+    again = draw_boundary(
+        np.delete(Z, found[0].held, axis=0), FEW, forest(), 0.2, seeded(), "check/0"
+    )
+    assert np.array_equal(
+        found[0].positive, again.detector.score_samples(Z[found[0].held])
+    )
+
+
+def test_with_too_few_folds_no_positive_vouches_for_itself():
+    """One fold of five: the detector's own leave-one-out scores stand in."""
+    detector = KNNDistance(n_neighbors=3).fit(Z)
+    found = scores_of_positives(Z, detector, [check([1.0], held=[0])])
+    assert np.array_equal(found, detector._scores_by_others(Z))
+    assert (found < detector.score_samples(Z)).all()
+
+
+def test_a_detector_of_others_scores_as_it_can():
+    theirs = sklearn.ensemble.IsolationForest(n_estimators=10, random_state=0).fit(Z)
+    assert np.array_equal(scores_of_positives(Z, theirs, []), theirs.score_samples(Z))
 
 
 # --- judging it -----------------------------------------------------------------------

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn.ensemble
 import torch
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -18,13 +19,20 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from denspu import DensPU
 from denspu._validation import validate_fit
+from denspu.base import RARE
 from denspu.classifiers import VGG16Classifier
 from denspu.density import Midpoint, NoDensity
-from denspu.detectors import IsolationForest, LocalOutlierFactor
-from denspu.encoders import CAEEncoder, IdentityEncoder, TabularEncoder
+from denspu.detectors import DensityRatio, IsolationForest
+from denspu.encoders import (
+    CAEEncoder,
+    ContrastiveEncoder,
+    IdentityEncoder,
+    TabularEncoder,
+)
 from denspu.exceptions import (
     DegenerateFitWarning,
     DensPUWarning,
@@ -34,11 +42,14 @@ from denspu.exceptions import (
     WeakBoundaryWarning,
 )
 from denspu.methods import _presets, dens_pu
-from denspu.methods._presets import choose_parts
+from denspu.methods._presets import choose_parts, choose_refiner
+from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
 from denspu.selection import ByScore
 from denspu.training import in_fixed_batches
 
-WALK = ["encode", "densify", "boundary", "select", "classify"]
+WALK = ["encode", "densify", "boundary", "label", "refine"]
+PAPER_WALK = ["encode", "densify", "boundary", "select", "classify"]
+CHEAP = EmbeddingRefiner(rounds=0, folds=2, n_bags=2)
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +68,8 @@ def model(data):
 
 
 def quick(**settings):
-    """Return a model that fits in a blink."""
-    parts = {"densifier": Midpoint(n_pairs=30), "checks": 0, "random_state": 0}
+    """Return a model that fits in a blink: one fold, the paper's ending."""
+    parts = {"checks": 0, "refiner": None, "random_state": 0}
     return DensPU(**{**parts, **settings})
 
 
@@ -106,7 +117,7 @@ KINDS = {
 
 
 def parts_of(model, X, y):
-    return choose_parts(model, validate_fit(model, X, y))
+    return choose_parts(model, validate_fit(model, X, y), "cpu")
 
 
 @pytest.fixture
@@ -131,6 +142,7 @@ def test_paper_table_names_every_setting(paper):
 
 
 def test_paper_boundary(paper):
+    assert paper[0]["refiner"] is None
     assert paper[1] == {"contamination": "ratio", "checks": 1}
     densifier = paper[0]["densifier"]
     n_dense = densifier.count_pairs(1000) * densifier.s
@@ -172,7 +184,7 @@ def test_the_papers_walk_on_tiny_images(tiny_images, capsys, monkeypatch):
         device="cpu",
         verbose=1,
     ).fit(X, y)
-    assert model.stages_.names == WALK
+    assert model.stages_.names == PAPER_WALK
     facts = {stage.name: stage.facts for stage in model.stages_}
     assert facts["encode"]["dimension"] == 512
     assert facts["encode"]["trained_on"] == 6
@@ -199,31 +211,185 @@ def test_the_papers_walk_on_tiny_images(tiny_images, capsys, monkeypatch):
 def test_parts_for_a_table(data):
     parts, settings = parts_of(DensPU(), data[0], data[1])
     assert isinstance(parts["encoder"], TabularEncoder)
-    assert isinstance(parts["densifier"], Midpoint)
-    assert isinstance(parts["detector"], LocalOutlierFactor)
-    assert isinstance(parts["selector"], ByScore)
-    assert type(parts["classifier"]).__name__ == "SVC"
+    assert isinstance(parts["densifier"], NoDensity)
+    assert isinstance(parts["detector"], DensityRatio)
+    assert parts["detector"].around == "positives"
+    assert parts["refiner"] == "auto"
     assert settings == {"contamination": "heldout", "checks": 5}
 
 
+def test_embeddings_on_the_sphere_are_taken_as_they_are(data):
+    X = data[0] / np.linalg.norm(data[0], axis=1, keepdims=True)
+    parts = parts_of(DensPU(), X, data[1])[0]
+    assert isinstance(parts["encoder"], IdentityEncoder)
+    assert parts["detector"].metric == "cosine"
+    X[3] *= 1.1
+    assert isinstance(parts_of(DensPU(), X, data[1])[0]["encoder"], TabularEncoder)
+
+
+@pytest.mark.parametrize(("n_positive", "neighbours"), [(40, 17), (2, 35), (130, 10)])
+def test_a_ball_on_the_sphere_holds_about_five_positives(data, n_positive, neighbours):
+    """5 · 140 / 40 = 17; no more than a quarter of the rows, at least ten."""
+    X = data[0] / np.linalg.norm(data[0], axis=1, keepdims=True)
+    y = np.arange(140) < n_positive
+    assert parts_of(DensPU(), X, y)[0]["detector"].n_neighbors == neighbours
+
+
 @pytest.mark.parametrize(
-    ("shape", "cls"), [((16, 16), IdentityEncoder), ((16, 17, 3), CAEEncoder)]
+    ("shape", "cls", "checks"),
+    [((16, 16), IdentityEncoder, 5), ((16, 17, 3), ContrastiveEncoder, 1)],
 )
-def test_encoder_for_images(shape, cls):
+def test_encoder_for_images(shape, cls, checks):
     X = np.zeros((4, *shape), np.uint8)
-    encoder = parts_of(DensPU(), X, [1, 1, 0, 0])[0]["encoder"]
-    assert type(encoder) is cls
-    if cls is CAEEncoder:
-        assert encoder.fit_on == "all"
+    parts, settings = parts_of(DensPU(), X, [1, 1, 0, 0])
+    assert type(parts["encoder"]) is cls
+    assert settings["checks"] == checks
 
 
 def test_parts_for_many_rows(monkeypatch, data):
-    monkeypatch.setattr(_presets, "NEIGHBOUR_ROWS", 99)
+    monkeypatch.setattr(_presets, "NEIGHBOUR_ROWS", 139)
+    monkeypatch.setattr(_presets, "MANY_ROWS", 139)
     monkeypatch.setattr(_presets, "KERNEL_ROWS", 139)
-    parts = parts_of(DensPU(), data[0], data[1])[0]
-    assert isinstance(parts["densifier"], NoDensity)
-    assert isinstance(parts["detector"], IsolationForest)
+    parts, settings = parts_of(DensPU(), data[0], data[1])
+    assert parts["detector"].max_unlabeled == 5_000
     assert parts["classifier"] == "gradient_boosting"
+    assert settings["checks"] == 1
+
+
+# --- which ending ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "refined"),
+    [
+        ({}, True),
+        ({"refiner": None}, False),
+        ({"preset": "paper"}, False),
+        ({"selector": "by_score"}, False),
+        ({"classifier": "logistic"}, False),
+        ({"classifier": sklearn.ensemble.RandomForestClassifier()}, False),
+        ({"selector": ByScore(), "classifier": "svm"}, False),
+        ({"classifier": "logistic", "refiner": "embedding"}, True),
+        ({"preset": "paper", "refiner": "network"}, True),
+        ({"densifier": "midpoint", "detector": "knn"}, True),
+    ],
+    ids=str,
+)
+def test_which_ending_is_taken(tiny_images, settings, refined):
+    parts = parts_of(DensPU(**settings), *tiny_images)[0]
+    assert (parts["refiner"] is not None) is refined
+
+
+def refiner_for(images=True, device="cuda:0", share=0.3, encoder=None):
+    data = SimpleNamespace(kind="image" if images else "table")
+    first = SimpleNamespace(rare=share < RARE)
+    return type(choose_refiner(data, first, encoder or ContrastiveEncoder(), device))
+
+
+def test_which_refiner_is_chosen():
+    assert refiner_for() is NetworkRefiner
+    assert refiner_for(share=0.001) is NetworkRefiner
+    assert refiner_for(device="cpu") is EmbeddingRefiner
+    assert refiner_for(images=False) is EmbeddingRefiner
+    assert refiner_for(images=False, share=0.001) is RankingRefiner
+    assert refiner_for(device="cpu", share=0.001) is RankingRefiner
+
+
+def test_a_network_is_refined_only_where_there_is_one():
+    assert refiner_for(encoder=IdentityEncoder()) is EmbeddingRefiner
+    assert refiner_for(encoder=CAEEncoder(), share=0.001) is RankingRefiner
+
+
+def test_a_wrong_ending_is_refused_before_the_walk(data):
+    class Never(IdentityEncoder):
+        def fit(self, X, y=None):
+            raise AssertionError("too late")
+
+    for wrong in (
+        {"refiner": "embeding"},
+        {"refiner": "network"},
+        {"classifier": "logistics"},
+        {"classifier": "vgg16"},
+        {"selector": Midpoint()},
+    ):
+        with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
+            DensPU(encoder=Never(), **wrong).fit(data[0], data[1])
+
+
+class Centre:
+    """A refiner with nothing but the methods it needs."""
+
+    def refine(self, start):
+        self.start = start
+        self.centre = start.Z[start.positive].mean(axis=0)
+        self.labels_ = start.pinned(start.labels)
+        return self
+
+    def decision_function(self, Z):
+        return 3 - np.linalg.norm(Z - self.centre, axis=1)
+
+
+def test_a_plain_object_serves_as_refiner(data):
+    X, y, truth = data
+    given = Centre()
+    fitted = DensPU(encoder="identity", refiner=given, random_state=0).fit(X, y)
+    assert fitted.stages_.names == WALK
+    assert not hasattr(given, "centre")
+    assert np.mean(fitted.predict(X) == truth) > 0.9
+    start = fitted.refiner_.start
+    assert np.array_equal(start.X, X)
+    assert np.array_equal(start.Z, X)
+    assert np.array_equal(start.positive, y == 1)
+    assert start.encoder is fitted.encoder_
+    assert start.deadline.seconds is None
+
+
+def test_a_refiner_gets_scores_in_which_no_positive_vouches_for_itself(data):
+    X, y, _ = data
+    fitted = DensPU(refiner=Centre(), random_state=0).fit(X, y)
+    start = fitted.refiner_.start
+    assert np.array_equal(start.scores[y == 0], fitted.unlabeled_scores_)
+    assert sorted(start.scores[y == 1]) == sorted(fitted.held_out_scores_)
+    own = fitted.detector_.score_samples(fitted.encoder_.transform(X[y == 1]))
+    assert not np.array_equal(start.scores[y == 1], own)
+
+
+def test_time_is_handed_down(data):
+    class Timed(BaseEstimator):
+        def __init__(self, max_seconds=None):
+            self.max_seconds = max_seconds
+
+        def fit(self, X, y=None):
+            return self
+
+        def transform(self, X):
+            return X
+
+    X, y, _ = data
+    model = DensPU(encoder=Timed(), refiner=Centre(), max_seconds=50.0, random_state=0)
+    model.fit(X, y)
+    assert 25 < model.encoder_.max_seconds <= 30
+    assert model.encoder.max_seconds is None
+    deadline = model.refiner_.start.deadline
+    assert deadline.seconds == 50
+    assert 0 < deadline.left() < 50
+    model.set_params(encoder=Timed(max_seconds=7.0)).fit(X, y)
+    assert model.encoder_.max_seconds == 7.0
+
+
+def test_another_ending_forgets_the_first(data):
+    X, y, _ = data
+    ends = {
+        "refiner": {"refiner_", "labels_", "prior_", "prior_in_unlabeled_",
+                    "prior_interval_"},
+        "paper": {"selector_", "classifier_", "classify_on_", "negative_index_"},
+    }  # fmt: skip
+    fitted = quick(refiner=Centre()).fit(X, y)
+    assert ends["refiner"] <= set(vars(fitted))
+    assert not ends["paper"] & set(vars(fitted))
+    fitted.set_params(refiner=None).fit(X, y)
+    assert ends["paper"] <= set(vars(fitted))
+    assert not ends["refiner"] & set(vars(fitted))
 
 
 # --- it learns ------------------------------------------------------------------------
@@ -234,7 +400,19 @@ def test_it_finds_the_hidden_positives(model, data):
     hidden = y == 0
     assert roc_auc_score(truth[hidden], model.decision_function(X[hidden])) > 0.95
     assert np.mean(model.predict(X) == truth) > 0.9
-    assert np.mean(truth[model.negative_index_] == 0) > 0.95
+    assert np.mean((model.labels_ > 0.5)[hidden] == truth[hidden]) > 0.9
+    low, high = model.prior_interval_
+    assert low < 0.4 < high  # 40 of the 100 unlabelled rows are positive
+    assert low <= model.prior_in_unlabeled_ <= high
+    assert model.prior_ == pytest.approx((40 + 100 * model.prior_in_unlabeled_) / 140)
+
+
+def test_the_papers_ending_finds_negatives(data):
+    X, y, truth = data
+    fitted = DensPU(refiner=None, random_state=0).fit(X, y)
+    assert fitted.stages_.names == PAPER_WALK
+    assert np.mean(truth[fitted.negative_index_] == 0) > 0.95
+    assert np.mean(fitted.predict(X) == truth) > 0.9
 
 
 def test_it_answers_for_new_rows(model, make_blobs):
@@ -243,12 +421,13 @@ def test_it_answers_for_new_rows(model, make_blobs):
 
 
 @pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
-def test_shuffled_labels_teach_nothing(data):
+@pytest.mark.parametrize("refiner", [None, CHEAP], ids=["paper", "refined"])
+def test_shuffled_labels_teach_nothing(data, refiner):
     X, y, truth = data
     aucs = []
     for seed in range(6):
         shuffled = np.random.default_rng(seed).permutation(y)
-        fitted = DensPU(random_state=0).fit(X, shuffled)
+        fitted = DensPU(refiner=refiner, random_state=0).fit(X, shuffled)
         hidden = shuffled == 0
         aucs.append(roc_auc_score(truth[hidden], fitted.decision_function(X[hidden])))
     assert abs(np.mean(aucs) - 0.5) < 0.15
@@ -257,17 +436,24 @@ def test_shuffled_labels_teach_nothing(data):
 @pytest.mark.parametrize(
     "parts",
     [
-        {"detector": IsolationForest(n_estimators=50), "densifier": "literal"},
-        {"detector": "one_class_svm", "densifier": Midpoint(n_pairs=30)},
-        {"encoder": "identity", "densifier": "none"},
+        {"refiner": "embedding"},
+        {"refiner": CHEAP, "detector": "knn", "densifier": "great_circle"},
+        {"refiner": None, "detector": IsolationForest(n_estimators=50),
+         "densifier": "literal"},
+        {"refiner": None, "detector": "one_class_svm",
+         "densifier": Midpoint(n_pairs=30)},
+        {"refiner": None, "encoder": "identity", "densifier": "none"},
         {"classifier": "gradient_boosting", "densifier": Midpoint(n_pairs=100)},
         {"selector": "by_distance", "classifier": "logistic"},
         {"contamination": "ratio", "selector": "random_leftover"},
-        {"detector": sklearn.ensemble.IsolationForest(n_estimators=50)},
+        {"refiner": None,
+         "detector": sklearn.ensemble.IsolationForest(n_estimators=50)},
+        {"refiner": CHEAP,
+         "detector": sklearn.ensemble.IsolationForest(n_estimators=50)},
         {"classifier": sklearn.ensemble.RandomForestClassifier(n_estimators=20)},
     ],
     ids=lambda parts: "-".join(parts),
-)
+)  # fmt: skip
 def test_every_part_can_be_replaced(parts, data):
     X, y, truth = data
     fitted = DensPU(random_state=0, **parts).fit(X, y)
@@ -291,7 +477,7 @@ def test_plain_objects_serve_as_parts(data):
 
     X, y, truth = data
     given = Distance()
-    fitted = DensPU(detector=given, random_state=0).fit(X, y)
+    fitted = DensPU(detector=given, refiner=None, random_state=0).fit(X, y)
     assert not hasattr(given, "centre")
     assert fitted.stages_["boundary"].facts["held_out_inlier_share"] == 0.9
     assert np.mean(fitted.predict(X) == truth) > 0.9
@@ -309,23 +495,45 @@ def test_stages(model, data):
     assert facts["encode"]["unlabeled"] == 100
     assert facts["encode"]["dimension"] == 3
     assert facts["densify"]["encodings"] == 40
-    assert facts["densify"]["embeddings"] == 500 * 11
+    assert facts["densify"]["embeddings"] == 0
     bound = facts["boundary"]
     assert bound["predicted_inlier"] + bound["leftovers"] == 100
     assert bound["predicted_inlier"] == model.unlabeled_inlier_.sum()
     assert bound["threshold"] == model.detector_.threshold_
     assert bound["held_out_positives"] == 40
     assert bound["auc_held_out_vs_unlabeled"] > 0.7
+    label = facts["label"]
+    assert label["path"] == "labels"
+    assert label["low"] <= label["prior_in_unlabeled"] <= label["high"]
+    refine = facts["refine"]
+    assert refine["refiner"] == "EmbeddingRefiner"
+    assert refine["called_positive"] == np.mean(model.labels_[data[1] == 0] > 0.5)
+    assert refine["prior_in_unlabeled"] == model.prior_in_unlabeled_
+
+
+def test_stages_of_the_papers_ending(data):
+    fitted = DensPU(densifier=Midpoint(n_pairs=30), refiner=None, random_state=0).fit(
+        data[0], data[1]
+    )
+    facts = {stage.name: stage.facts for stage in fitted.stages_}
+    assert list(facts) == PAPER_WALK
+    assert facts["densify"]["embeddings"] == 30 * 11
+    bound = facts["boundary"]
     assert 0 <= bound["expected_loss"] <= 1
     assert facts["select"]["negatives"] == round(0.7 * bound["leftovers"])
+    assert facts["classify"]["classifier"] == "SVC"
     assert facts["classify"]["positives"] == 40
-    assert facts["classify"]["negatives"] == len(model.negative_index_)
+    assert facts["classify"]["negatives"] == len(fitted.negative_index_)
     assert facts["classify"]["sees"] == "embedding"
 
 
 def test_ratio_is_told_and_used(data):
     fitted = DensPU(
-        densifier=Midpoint(n_pairs=30, s=10), contamination="ratio", random_state=0
+        densifier=Midpoint(n_pairs=30, s=10),
+        detector="local_outlier_factor",
+        contamination="ratio",
+        refiner=None,
+        random_state=0,
     ).fit(data[0], data[1])
     assert fitted.stages_["boundary"].facts["contamination"] == 40 / 300
     assert fitted.detector_.contamination == 40 / 300
@@ -336,14 +544,16 @@ def test_the_held_out_threshold_leaves_a_tenth_outside(model):
 
 
 def test_without_checks_the_detectors_own_threshold(data):
-    fitted = quick().fit(data[0], data[1])
+    fitted = quick(detector="local_outlier_factor").fit(data[0], data[1])
     facts = fitted.stages_["boundary"].facts
     assert facts["threshold"] == -1.5
     assert "held_out_positives" not in facts
 
 
-def test_indices_and_scores(model, data):
+@pytest.mark.parametrize("refiner", [None, CHEAP], ids=["paper", "refined"])
+def test_indices_and_scores(data, refiner):
     X, y, _ = data
+    model = DensPU(refiner=refiner, random_state=0).fit(X, y)
     assert np.array_equal(model.unlabeled_index_, np.flatnonzero(y == 0))
     Z = model.encoder_.transform(X)
     scores = model.detector_.score_samples(Z[y == 0])
@@ -351,6 +561,8 @@ def test_indices_and_scores(model, data):
     inlier = scores >= model.detector_.threshold_
     assert np.array_equal(model.unlabeled_inlier_, inlier)
     assert np.array_equal(model.normality(X[y == 0]) >= 0, inlier)
+    if refiner is not None:
+        return
     assert not y[model.negative_index_].any()
     assert not set(model.negative_index_) & set(np.flatnonzero(y == 0)[inlier])
     order = model.unlabeled_scores_[np.searchsorted(model.unlabeled_index_,
@@ -392,6 +604,22 @@ def test_known_negatives_are_always_among_the_negatives(data):
     assert (after < before).all()
 
 
+def test_known_negatives_and_positives_keep_their_labels(data):
+    X, y, _ = data
+    known = np.zeros(len(y), bool)
+    known[[45, 50, 139]] = True  # two of them positive in truth
+    fitted = quick(refiner=CHEAP).fit(X, y, known_negative=known)
+    assert (fitted.labels_[y == 1] == 1).all()
+    assert (fitted.labels_[known] == 0).all()
+
+
+def test_groups_reach_the_refiner(data):
+    X, y, _ = data
+    groups = np.arange(len(y)) // 7
+    start = quick(refiner=Centre()).fit(X, y, groups=groups).refiner_.start
+    assert np.array_equal(start.groups, groups)
+
+
 def test_the_positives_groups_reach_the_hold_out(monkeypatch, data):
     X, y, _ = data
     seen = []
@@ -403,9 +631,9 @@ def test_the_positives_groups_reach_the_hold_out(monkeypatch, data):
     monkeypatch.setattr(dens_pu, "held_out_scores", spy)
     order = np.random.default_rng(0).permutation(len(y))
     groups = np.arange(len(y)) // 7
-    DensPU(random_state=0).fit(X[order], y[order], groups=groups)
+    DensPU(refiner=None, random_state=0).fit(X[order], y[order], groups=groups)
     assert np.array_equal(seen[0], groups[y[order] == 1])
-    DensPU(random_state=0).fit(X, y)
+    DensPU(refiner=None, random_state=0).fit(X, y)
     assert seen[1] is None
 
 
@@ -415,7 +643,7 @@ def test_the_positives_groups_reach_the_hold_out(monkeypatch, data):
 def test_noise_warns_of_a_weak_boundary():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 3)), np.r_[np.ones(100), np.zeros(200)]
-    found = warnings_of(lambda: DensPU(random_state=0).fit(X, y))
+    found = warnings_of(lambda: DensPU(refiner=None, random_state=0).fit(X, y))
     assert WeakBoundaryWarning in found
 
 
@@ -454,7 +682,9 @@ def test_nan_needs_an_encoder_that_imputes(data):
     X, y, _ = data
     X = X.copy()
     X[::9, 0] = np.nan
-    quick().fit(X, y)
+    for encoder in ("auto", "tabular", TabularEncoder()):
+        quick(encoder=encoder).fit(X, y)
+    assert get_tags(DensPU(encoder="contrastive")).input_tags.allow_nan
     for encoder in ("identity", IdentityEncoder()):
         with pytest.raises(InvalidInputError, match="NaN"):
             quick(encoder=encoder).fit(X, y)
@@ -585,7 +815,7 @@ def test_pipeline(data):
 def test_grid_search_over_a_nested_parameter(data):
     X, y, _ = data
     search = GridSearchCV(
-        DensPU(densifier="midpoint", checks=0, random_state=0),
+        quick(densifier="midpoint"),
         {"densifier__k": [0.1, 0.9], "densifier__n_pairs": [30]},
         cv=2,
         scoring="roc_auc",
@@ -612,6 +842,16 @@ def test_set_params_while_auto_says_what_to_do():
         DensPU().set_params(densifier__k=0.4)
 
 
+def test_set_params_of_a_refiner_that_is_switched_off():
+    with pytest.raises(
+        InvalidParameterError,
+        match=r"refiner__rounds cannot be set while refiner=None.*'network', say",
+    ):
+        DensPU(refiner=None).set_params(refiner__rounds=3)
+    named = DensPU(refiner="embedding").set_params(refiner__rounds=3)
+    assert named.refiner.rounds == 3
+
+
 def test_set_params_with_an_unknown_name():
     with pytest.raises(ValueError, match="Invalid parameter 'detecter'"):
         DensPU().set_params(detecter="isolation_forest")
@@ -622,7 +862,7 @@ def test_set_params_with_an_unknown_name():
     [
         {"preset": "papers"}, {"contamination": 0.6}, {"contamination": "half"},
         {"classify_on": "z"}, {"checks": 6}, {"checks": 1.5}, {"verbose": -1},
-        {"random_state": "x"},
+        {"random_state": "x"}, {"max_seconds": 0}, {"refiner": 7},
     ],
     ids=str,
 )  # fmt: skip
@@ -641,3 +881,4 @@ def test_very_few_positives(data, n_positive):
     )
     assert all(issubclass(category, DensPUWarning) for category in found)
     assert fitted[0].stages_.names == WALK
+    assert np.isfinite(fitted[0].decision_function(X)).all()

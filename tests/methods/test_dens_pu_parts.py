@@ -20,7 +20,8 @@ def test_every_detector_draws_a_boundary(key, blobs):
     detector = registry().get(key, "detector").build()
     if "n_estimators" in detector.get_params():
         detector.set_params(n_estimators=50)
-    model = DensPU(detector=detector, random_state=0).fit(blobs.X, blobs.y)
+    model = DensPU(detector=detector, refiner=None, random_state=0)
+    model.fit(blobs.X, blobs.y)
     unlabeled = blobs.truth[model.unlabeled_index_]
     assert roc_auc_score(unlabeled, model.unlabeled_scores_) > 0.95
     assert model.predict(blobs.X[-3:]).tolist() == [0, 0, 0]
@@ -71,7 +72,8 @@ def test_plain_objects_serve_as_all_five_parts(blobs):
 def test_pandas_output_of_transformers_is_welcome(blobs):
     with sklearn.config_context(transform_output="pandas"):
         model = DensPU(random_state=0).fit(blobs.X, blobs.y)
-        frame = DensPU(encoder=PCA(2), random_state=0).fit(blobs.X, blobs.y)
+        frame = DensPU(encoder=PCA(2), refiner=None, random_state=0)
+        frame.fit(blobs.X, blobs.y)
     assert np.mean(model.predict(blobs.X) == blobs.truth) > 0.9
     assert frame.stages_["encode"].facts["dimension"] == 2
 
@@ -90,20 +92,22 @@ def test_a_network_for_images_is_refused_before_the_walk(blobs, tiny_images):
 
 
 def test_minus_one_scores_like_zero(blobs):
-    model = DensPU(random_state=0).fit(blobs.X, blobs.y)
+    model = DensPU(refiner=None, random_state=0).fit(blobs.X, blobs.y)
     minus = np.where(blobs.truth == 1, 1, -1)
     assert model.score(blobs.X, minus) == model.score(blobs.X, blobs.truth) > 0.9
 
 
 def test_the_stage_reports_the_contamination_in_use(blobs):
     detector = IsolationForest(n_estimators=20, contamination=0.3)
-    model = DensPU(detector=detector, contamination=0.02, random_state=0)
+    model = DensPU(detector=detector, contamination=0.02, refiner=None, random_state=0)
     facts = model.fit(blobs.X, blobs.y).stages_["boundary"].facts
     assert facts["contamination"] == 0.3
 
 
 def test_without_checks_the_detector_keeps_its_threshold(blobs):
-    model = DensPU(checks=0, random_state=0).fit(blobs.X, blobs.y)
+    model = DensPU(
+        detector="local_outlier_factor", checks=0, refiner=None, random_state=0
+    ).fit(blobs.X, blobs.y)
     facts = model.stages_["boundary"].facts
     assert facts["threshold"] == -1.5
     assert "no positives were held out" in facts["threshold_from"]
@@ -111,7 +115,7 @@ def test_without_checks_the_detector_keeps_its_threshold(blobs):
 
 
 def test_a_refit_without_checks_forgets_the_held_out_scores(blobs):
-    model = DensPU(random_state=0).fit(blobs.X, blobs.y)
+    model = DensPU(refiner=None, random_state=0).fit(blobs.X, blobs.y)
     assert len(model.held_out_scores_) == 40
     model.set_params(checks=0).fit(blobs.X, blobs.y)
     assert not hasattr(model, "held_out_scores_")

@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 SMALL_IMAGE = 16 * 16
 """Pixels up to which an image is its own embedding."""
 
-NEIGHBOUR_ROWS = 50_000
-"""Unlabelled rows up to which neighbours are searched exactly."""
+SMALL_GREY_ON_CPU = 32 * 32
+
+CPU_SIZE = 64
+"""Side to which larger pictures are shrunk on a CPU."""
+
+CHECKED_ROWS = 5_000
+"""Rows up to which the boundary is drawn five times over to judge it."""
 
 KERNEL_ROWS = 10_000
 """Training rows up to which a kernel machine is used."""
@@ -65,11 +70,13 @@ def choose_parts(
     return parts, settings
 
 
-def choose_refiner(wanted: Any, data: PUInput, first: FirstLabels, device: str) -> Any:
-    """Return the refiner for ``"auto"``, which depends on what the boundary found."""
-    if not (isinstance(wanted, str) and wanted == "auto"):
-        return wanted
-    if data.kind == "image" and device.startswith("cuda"):
+def choose_refiner(data: PUInput, first: FirstLabels, encoder: Any, device: str) -> Any:
+    """Return the refiner for ``"auto"``, which depends on what the boundary found.
+
+    A network is trained on where the encoder has one (see :class:`NetworkRefiner`).
+    """
+    has_network = data.kind == "image" and hasattr(encoder, "packed")
+    if has_network and device.startswith("cuda"):
         return NetworkRefiner()
     return RankingRefiner() if first.rare else EmbeddingRefiner()
 
@@ -100,7 +107,6 @@ def paper() -> dict[str, Any]:
 def sensible(data: PUInput, device: str) -> dict[str, Any]:
     """Return parts that suit the data and the machine."""
     on_gpu = device.startswith("cuda")
-    pixels = data.X.shape[1] * data.X.shape[2] if data.kind == "image" else 0
     parts: dict[str, Any]
     if data.kind == "table" and on_sphere(data.X):
         parts = {
@@ -108,9 +114,12 @@ def sensible(data: PUInput, device: str) -> dict[str, Any]:
             "densifier": NoDensity(),
             "detector": _ratio(data, on_gpu),
         }
-    elif pixels > SMALL_IMAGE:
+    elif not _is_own_embedding(data, on_gpu):
+        size = max(data.X.shape[1:3])
         parts = {
-            "encoder": ContrastiveEncoder(),
+            "encoder": ContrastiveEncoder(
+                image_size=None if on_gpu or size <= CPU_SIZE else CPU_SIZE
+            ),
             "densifier": NoDensity(),
             "detector": _ratio(data, on_gpu),
         }
@@ -126,8 +135,21 @@ def sensible(data: PUInput, device: str) -> dict[str, Any]:
         "selector": ByScore(size=0.7),
         "classifier": _classifier(n),
         "contamination": "heldout",
-        "checks": FOLDS if n <= NEIGHBOUR_ROWS and not pixels > SMALL_IMAGE else 1,
+        "checks": FOLDS if n <= CHECKED_ROWS else 1,
     }
+
+
+def _is_own_embedding(data: PUInput, on_gpu: bool) -> bool:
+    """Tell whether rows need no learned embedding: tables and small pictures.
+
+    On a CPU the pixels of small grey pictures served better than a network trained as
+    long as a CPU can.
+    """
+    if data.kind == "table":
+        return True
+    height, width, channels = data.X.shape[1:]
+    small = SMALL_IMAGE if on_gpu or channels > 2 else SMALL_GREY_ON_CPU
+    return bool(height * width <= small)
 
 
 def on_sphere(X: Any) -> bool:

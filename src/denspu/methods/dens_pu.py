@@ -129,7 +129,7 @@ class DensPU(PUClassifier):
     ...              n_labeled=0.2, random_state=0)
     >>> model = DensPU(random_state=0).fit(pu.X, pu.y)
     >>> model.stages_.names
-    ['encode', 'densify', 'boundary', 'select', 'classify']
+    ['encode', 'densify', 'boundary', 'label', 'refine']
     """
 
     _rules: ClassVar[Rules] = {
@@ -185,25 +185,48 @@ class DensPU(PUClassifier):
         deadline = Deadline(self.max_seconds)
         self.device_ = str(resolve_device(self.device))
         parts, settings = choose_parts(self, data, self.device_)
-        self.encoder_ = self._part("encoder", parts["encoder"], randomness)
-        self.densifier_ = self._part("densifier", parts["densifier"], randomness)
-        self.detector_: Any = self._part("detector", parts["detector"], randomness)
-        refuse_kind(self.encoder_, data.kind, "encoder")
-        _give_time(self.encoder_, deadline)
         for name in FORGOTTEN:
             forget(self, name)
+        self._prepare(parts, data, randomness)
+        _give_time(self.encoder_, deadline)
         self.stages_ = Stages()
         Z = self._encode(data)
         checks = self._bound(Z, data, settings, randomness)
         if parts["refiner"] is None:
-            self._paper_ending(Z, data, parts, randomness)
+            self._select(Z, data, randomness)
+            self._classify(Z, data)
             return
         first = self._label(Z, data, checks, randomness)
-        refiner = choose_refiner(parts["refiner"], data, first, self.device_)
-        self.refiner_ = self._part("refiner", refiner, randomness)
-        sees = data.kind if self.refiner_.sees == "input" else "table"
-        refuse_kind(self.refiner_, sees, "refiner")
+        if not hasattr(self, "refiner_"):
+            chosen = choose_refiner(data, first, self.encoder_, self.device_)
+            self._prepare_refiner(chosen, data, randomness)
         self._refine(Z, data, first, deadline)
+
+    def _prepare(
+        self, parts: dict[str, Any], data: PUInput, randomness: Randomness
+    ) -> None:
+        """Build what is known before the walk, so that a wrong part costs no time."""
+        self.encoder_ = self._part("encoder", parts["encoder"], randomness)
+        self.densifier_ = self._part("densifier", parts["densifier"], randomness)
+        self.detector_: Any = self._part("detector", parts["detector"], randomness)
+        refuse_kind(self.encoder_, data.kind, "encoder")
+        refiner = parts["refiner"]
+        if refiner is None:
+            self.selector_ = self._part("selector", parts["selector"], randomness)
+            self.classifier_ = self._part("classifier", parts["classifier"], randomness)
+            self.classify_on_ = self._sees(data.kind)
+            sees = data.kind if self.classify_on_ == "input" else "table"
+            refuse_kind(self.classifier_, sees, "classifier")
+        elif not (isinstance(refiner, str) and refiner == "auto"):
+            self._prepare_refiner(refiner, data, randomness)
+
+    def _prepare_refiner(
+        self, value: Any, data: PUInput, randomness: Randomness
+    ) -> None:
+        refiner = self._part("refiner", value, randomness)
+        sees = data.kind if _sees_input(refiner) else "table"
+        refuse_kind(refiner, sees, "refiner")
+        self.refiner_ = refiner
 
     def _part(self, name: str, value: Any, randomness: Randomness) -> Any:
         """Return a part ready to be fitted: named or given, seeded, on the device."""
@@ -211,22 +234,6 @@ class DensPU(PUClassifier):
         return prepare_part(
             part, randomness, name, device=self.device_, verbose=self.verbose
         )
-
-    def _paper_ending(
-        self,
-        Z: FloatArray,
-        data: PUInput,
-        parts: dict[str, Any],
-        randomness: Randomness,
-    ) -> None:
-        """Take the paper's steps 5 and 6: the surest negatives, one classifier."""
-        self.selector_ = self._part("selector", parts["selector"], randomness)
-        self.classifier_ = self._part("classifier", parts["classifier"], randomness)
-        self.classify_on_ = self._sees(data.kind)
-        sees = data.kind if self.classify_on_ == "input" else "table"
-        refuse_kind(self.classifier_, sees, "classifier")
-        self._select(Z, data, randomness)
-        self._classify(Z, data)
 
     def _encode(self, data: PUInput) -> FloatArray:
         with self.stages_.stage("encode") as facts:
@@ -393,7 +400,7 @@ class DensPU(PUClassifier):
 
     def _decide(self, X: Any) -> FloatArray:
         if hasattr(self, "refiner_"):
-            seen = X if self.refiner_.sees == "input" else self._embed(X)
+            seen = X if _sees_input(self.refiner_) else self._embed(X)
             return np.asarray(self.refiner_.decision_function(seen))
         seen = X if self.classify_on_ == "input" else self._embed(X)
         if hasattr(self.classifier_, "decision_function"):
@@ -423,12 +430,13 @@ class DensPU(PUClassifier):
         for name in nested:
             part = name.partition("__")[0]
             value = getattr(self, part, None)
-            if not isinstance(value, str) or part not in PART_KINDS:
+            if part not in PART_KINDS or not (value is None or isinstance(value, str)):
                 continue
-            if value == "auto" or value is None:
+            if value is None or value == "auto":
+                example = next(iter(registry().of_kind(PART_KINDS[part])))
                 raise InvalidParameterError(
-                    f"{name} cannot be set while {part}='auto'. Name the part first: "
-                    f"{part}='{next(iter(registry().of_kind(PART_KINDS[part])))}', say."
+                    f"{name} cannot be set while {part}={value!r}. Name the part "
+                    f"first: {part}='{example}', say."
                 )
             setattr(self, part, registry().get(value, PART_KINDS[part]).build())
         return super().set_params(**nested)
@@ -436,7 +444,7 @@ class DensPU(PUClassifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         encoder = self.encoder
-        tags.input_tags.allow_nan = encoder in ("auto", "tabular") or (
+        tags.input_tags.allow_nan = encoder in ("auto", "tabular", "contrastive") or (
             not isinstance(encoder, str | type) and allows_nan(encoder)
         )
         return tags
@@ -455,6 +463,10 @@ def _threshold_source(contamination: str | float, threshold: float | None) -> st
     if contamination == "heldout":
         return "the detector itself: no positives were held out"
     return "contamination"
+
+
+def _sees_input(refiner: Any) -> bool:
+    return getattr(refiner, "sees", "embedding") == "input"
 
 
 def _facts_of(part: Any) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from torch.nn import functional as F
 SMALL_IMAGE = 64
 """Pixels up to which the first layer keeps the resolution (He et al. section 4.2)."""
 
+HALVED = 16
+"""Pixels from which the small network's first layer halves the image."""
+
 
 class ResidualBlock(nn.Module):
     """Two 3×3 convolutions and a way around them."""
@@ -48,6 +51,8 @@ class ResNet(nn.Module):
         Channels of each stage; the last is the length of the embedding.
     depth : int
         Blocks in a stage.
+    halve : bool
+        Let the first layer halve small images too: a quarter of the work.
     """
 
     def __init__(
@@ -57,10 +62,12 @@ class ResNet(nn.Module):
         *,
         widths: Sequence[int] = (64, 128, 256, 512),
         depth: int = 2,
+        halve: bool = False,
     ) -> None:
         super().__init__()
         self.n_features = widths[-1]
-        self.stem = _stem(channels, widths[0], strided=image_size > SMALL_IMAGE)
+        strided = image_size > SMALL_IMAGE
+        self.stem = _stem(channels, widths[0], strided=strided, halve=halve)
         blocks: list[nn.Module] = []
         previous = widths[0]
         for stage, width in enumerate(widths):
@@ -78,10 +85,11 @@ class ResNet(nn.Module):
         return cast(Tensor, self.stages(self.stem(x))).mean((2, 3))
 
 
-def _stem(channels: int, width: int, *, strided: bool) -> nn.Module:
+def _stem(channels: int, width: int, *, strided: bool, halve: bool) -> nn.Module:
     if not strided:
+        stride = 2 if halve else 1
         return nn.Sequential(
-            nn.Conv2d(channels, width, 3, 1, 1, bias=False),
+            nn.Conv2d(channels, width, 3, stride, 1, bias=False),
             nn.BatchNorm2d(width),
             nn.ReLU(),
         )
@@ -105,5 +113,9 @@ def resnet18(channels: int, image_size: int) -> ResNet:
 
 
 def small_resnet(channels: int, image_size: int) -> ResNet:
-    """Return half the width, one block a stage: 256 features, 1.2 million weights."""
-    return ResNet(channels, image_size, widths=(32, 64, 128, 256), depth=1)
+    """Return a network for a CPU: 128 features, 0.3 million weights.
+
+    About 1/150 of ResNet-18's operations on an image of 32 pixels.
+    """
+    halve = image_size >= HALVED
+    return ResNet(channels, image_size, widths=(16, 32, 64, 128), depth=1, halve=halve)

@@ -1,0 +1,108 @@
+"""First labels from the boundary's scores, and warnings where they say little."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from denspu._validation import PUInput
+from denspu.base import RARE
+from denspu.exceptions import DegenerateFitWarning
+from denspu.methods._labelling import FirstLabels, first_labels, warn_if_extreme
+from denspu.priors import PriorEstimate
+from denspu.refinement.posterior import posterior
+
+N_POSITIVE, N_UNLABELED = 200, 1000
+
+
+def rng():
+    return np.random.default_rng(0)
+
+
+def scores(share=0.3, gap=4.0):
+    """Return scores of P and of U; the first rows of U are positive."""
+    truth = np.arange(N_UNLABELED) < share * N_UNLABELED
+    return rng().normal(gap, 1, N_POSITIVE), rng().normal(gap * truth, 1), truth
+
+
+def rows(known=(), seed=0):
+    """Return the input of a fit with P and U in random order."""
+    positive = np.arange(N_POSITIVE + N_UNLABELED) < N_POSITIVE
+    positive = np.random.default_rng(seed).permutation(positive)
+    known_negative = np.zeros(len(positive), dtype=bool)
+    known_negative[np.flatnonzero(~positive)[list(known)]] = True
+    return PUInput(
+        np.zeros((len(positive), 1)), "table", positive, known_negative, None
+    )
+
+
+def labels(share=0.3, known=()):
+    positive, unlabeled, truth = scores(share)
+    data = rows(known)
+    return first_labels(positive, unlabeled, data, rng()), data, truth
+
+
+def estimate(share):
+    return PriorEstimate(share, 0.0, 1.0, 0.9, 0.0, N_POSITIVE, N_UNLABELED)
+
+
+def first(share):
+    return FirstLabels(np.zeros(1), np.zeros(1), estimate(share))
+
+
+def test_labels_follow_the_posterior_in_the_order_of_the_rows():
+    positive, unlabeled, truth = scores()
+    data = rows()
+    found = first_labels(positive, unlabeled, data, rng())
+    expected = posterior(positive, unlabeled, rng=rng())
+    assert (found.labels[data.positive] == 1).all()
+    assert np.array_equal(found.labels[data.unlabeled], expected.unlabeled)
+    assert np.array_equal(found.scores[data.positive], positive)
+    assert np.array_equal(found.scores[data.unlabeled], unlabeled)
+    assert found.prior == expected.prior
+    assert np.mean((found.labels[data.unlabeled] > 0.5) == truth) > 0.95
+
+
+def test_known_negatives_are_0_and_do_not_count():
+    """A third of the positives in U are called negative by someone who knows."""
+    found, data, truth = labels(known=range(100))
+    inside = found.labels[data.unlabeled]
+    assert (inside[:100] == 0).all()
+    assert (inside[100:300] > 0.5).mean() > 0.9
+    assert found.prior.n_unlabeled == N_UNLABELED - 100
+    share = truth[100:].mean()
+    assert found.prior.prior_in_unlabeled == pytest.approx(share, abs=0.05)
+
+
+def test_facts():
+    found = labels()[0]
+    assert found.facts() == {
+        "prior_in_unlabeled": found.prior.prior_in_unlabeled,
+        "low": found.prior.low,
+        "high": found.prior.high,
+        "path": "labels",
+    }
+
+
+@pytest.mark.parametrize(
+    ("share", "rare"), [(0.0, True), (RARE - 1e-6, True), (RARE, False), (1.0, False)]
+)
+def test_rare(share, rare):
+    assert first(share).rare is rare
+    assert first(share).facts()["path"] == ("ranking" if rare else "labels")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.0004, 0.98, 1.0])
+def test_an_extreme_share_warns(share):
+    word = "none" if share < 0.5 else "all"
+    with pytest.warns(DegenerateFitWarning, match=f"almost {word} of U for positive"):
+        warn_if_extreme(estimate(share))
+
+
+@pytest.mark.parametrize("share", [0.0005, 0.3, 0.97])
+def test_an_ordinary_share_does_not(share):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_extreme(estimate(share))
