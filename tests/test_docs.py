@@ -35,7 +35,7 @@ def test_the_readme_example_runs():
     example = re.search(r"```python\n(from denspu.*?)```", text, re.DOTALL)[1]
     names = {}
     exec(compile(example, "README.md", "exec"), names)
-    assert names["model"].stages_.names[-1] == "classify"
+    assert names["model"].stages_.names[-1] == "refine"
 
 
 def test_make_targets_named_in_the_readme_exist():

@@ -177,7 +177,9 @@ def test_global_state_does_not_steer_a_seeded_fit(tiny_images):
 
 def test_one_generator_gives_two_different_fits(blobs):
     generator = np.random.default_rng(0)
-    model = DensPU(random_state=generator)
+    model = DensPU(
+        refiner=EmbeddingRefiner(rounds=0, folds=2, n_bags=2), random_state=generator
+    )
     first = model.fit(blobs.X, blobs.y).decision_function(blobs.X)
     second = model.fit(blobs.X, blobs.y).decision_function(blobs.X)
     assert not np.array_equal(first, second)

@@ -10,9 +10,20 @@ import pytest
 
 from denspu import DensPU, make_pu
 from denspu.benchmark import measure
-from denspu.benchmark.measure import device_name, oracle_of_walk
+from denspu.benchmark.measure import (
+    _quality_of_labels,
+    device_name,
+    oracle_of_walk,
+)
 from denspu.data import Benchmark
 from denspu.metrics import oracle_metrics
+from denspu.refinement import EmbeddingRefiner
+
+
+def quick(**settings):
+    cheap = EmbeddingRefiner(rounds=0, folds=2, n_bags=4)
+    model = DensPU(refiner=cheap, random_state=0)
+    return model.set_params(**settings)
 
 
 @pytest.fixture
@@ -42,7 +53,7 @@ def pu(benchmark):
 
 
 def test_a_record_holds_test_figures_stages_and_oracle(benchmark, pu):
-    model = DensPU(random_state=0)
+    model = quick(densifier="midpoint", densifier__n_pairs=30, refiner=None)
     found = measure(model, pu, benchmark, method="dens_pu", variant="v", seed=7)
     assert (found.dataset, found.method, found.variant) == ("blobs", "dens_pu", "v")
     assert (found.n_labeled, found.seed) == (40, 7)
@@ -61,6 +72,41 @@ def test_a_record_holds_test_figures_stages_and_oracle(benchmark, pu):
     assert found.extra["oracle"] == oracle_of_walk(model, pu)
     assert found.extra["stages"]["boundary"] == boundary
     json.dumps(asdict(found), allow_nan=False)
+
+
+def test_a_record_of_refined_labels(benchmark, pu):
+    model = quick()
+    found = measure(model, pu, benchmark, method="dens_pu", variant="v", seed=7)
+    facts = model.stages_["refine"].facts
+    known = {"called_positive", "prior_in_unlabeled", "held_out_recall"}
+    assert known <= set(found.estimates)
+    assert all(found.estimates[name] == facts[name] for name in known)
+    right = found.extra["oracle"]["unlabeled_right"]
+    hidden = pu.y == 0
+    called = (model.labels_ > 0.5).astype(int)
+    assert right == np.mean(called[hidden] == pu.oracle.labels[hidden]) > 0.9
+    assert "purity" not in found.extra["oracle"]
+    assert found.estimates["estimated_accuracy"] == pytest.approx(right, abs=0.1)
+    json.dumps(asdict(found), allow_nan=False)
+
+
+def test_estimated_quality_by_hand():
+    """Of 100 rows 40 are positive and 50 called; 0.9 · 40 = 36 of these rightly."""
+    facts = {
+        "held_out_recall": 0.9,
+        "held_out_called": 0.5,
+        "prior_in_unlabeled": 0.4,
+    }
+    assert _quality_of_labels(facts) == {
+        "estimated_precision": pytest.approx(36 / 50),
+        "estimated_f1": pytest.approx(2 * 36 / (50 + 40)),
+        "estimated_accuracy": pytest.approx(1 - 14 / 100 - 4 / 100),
+    }
+    nobody = {"held_out_recall": 0.0, "held_out_called": 0.0, "prior_in_unlabeled": 0.0}
+    assert _quality_of_labels(nobody)["estimated_precision"] == 0
+    more = {"held_out_recall": 1.0, "held_out_called": 0.1, "prior_in_unlabeled": 0.4}
+    assert _quality_of_labels(more)["estimated_precision"] == 1
+    assert _quality_of_labels({}) == {}
 
 
 def test_oracle_of_walk_by_hand(pu):
@@ -88,7 +134,7 @@ def test_the_model_never_sees_the_oracle(benchmark, pu):
             seen.update(X=X, y=y, more=more)
             return super().fit(X, y, **more)
 
-    measure(Spy(random_state=0), pu, benchmark, method="m", variant="v", seed=0)
+    measure(Spy(refiner=None, random_state=0), pu, benchmark, method="m", variant="v", seed=0)
     assert seen["X"] is pu.X
     assert seen["y"] is pu.y
     assert seen["more"] == {}

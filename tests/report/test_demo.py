@@ -53,13 +53,19 @@ def test_it_was_given_a_fifth_of_the_even_digits(result):
 
 def test_it_learns_without_a_single_negative(result):
     assert result.metrics["accuracy"] > 0.85
-    assert result.negatives_purity > result.negatives_in_unlabeled + 0.2
+    assert result.labels_right > 0.9
     assert result.boundary_auc > 0.8
 
 
-def test_blind_purity_is_the_share_of_odd_digits_left(result):
+def test_the_true_share_is_that_of_even_digits_left(result):
     n_odd = np.sum(load_dataset("digits").y_train % 2)
-    assert result.negatives_in_unlabeled == pytest.approx(n_odd / 1132)
+    assert result.prior_in_unlabeled == pytest.approx(1 - n_odd / 1132)
+
+
+def test_the_labels_are_those_of_unlabelled_images(result):
+    """The 125 that were given are right by definition, and do not count."""
+    right = result.labels_right * result.n_unlabeled
+    assert right == pytest.approx(round(right))
 
 
 def test_every_picture_is_there_and_not_blank(result):
@@ -100,7 +106,7 @@ def test_the_same_seed_gives_the_same_figures(result, tmp_path, monkeypatch):
     again = demo.run_demo(tmp_path, random_state=0)
     assert again.metrics == result.metrics
     assert again.boundary_auc == result.boundary_auc
-    assert again.negatives_purity == result.negatives_purity
+    assert again.labels_right == result.labels_right
 
 
 # --- in words -----------------------------------------------------------------------
@@ -115,12 +121,22 @@ def test_the_words_hold_the_stage_s_own_numbers(result):
     boundary = result.stages["boundary"]
     assert f"{boundary.facts['predicted_inlier']:,} unlabelled" in words(boundary)
     assert f"{boundary.facts['leftovers']:,} outside" in words(boundary)
-    select = result.stages["select"]
-    assert f"The {select.facts['negatives']:,} least normal" in words(select)
+    label = result.stages["label"]
+    assert f"says {label.facts['prior_in_unlabeled']:.0%} of the" in words(label)
+    refine = result.stages["refine"]
+    assert f"{refine.facts['rounds']} times" in words(refine)
+    assert f"{refine.facts['called_positive']:.0%} of the unlabelled" in words(refine)
+
+
+def test_the_words_of_the_papers_ending():
+    select = Stage("select", 0.1, {"negatives": 1200})
+    assert words(select).startswith("The 1,200 least normal")
+    facts = {"classifier": "SVC", "positives": 125, "negatives": 1200}
+    assert "125 positives from the 1,200" in words(Stage("classify", 0.1, facts))
 
 
 def test_a_stage_without_a_sentence_shows_its_facts():
-    assert words(Stage("refine", 1.0, {"rounds": 3})) == "rounds 3"
+    assert words(Stage("rest", 1.0, {"rounds": 3})) == "rounds 3"
 
 
 def test_it_says_what_was_given(printed):
@@ -136,9 +152,9 @@ def test_every_metric_is_printed_with_its_value(result, printed):
 
 def test_what_needs_true_labels_says_so(result, printed):
     warning = printed.index("needs true labels, shown because this is a demonstration")
-    purity = printed.index(f"{result.negatives_purity:.1%} of the chosen negatives")
+    right = printed.index(f"{result.labels_right:.1%} of the unlabelled images got")
     auc = printed.index(f"{result.boundary_auc:.1%} of the time")
-    assert warning < purity < auc
+    assert warning < right < auc
 
 
 def test_paths_are_printed_whole(result):

@@ -129,6 +129,15 @@ def test_roles_of_a_fit():
     assert roles[2:].tolist() == ["inlier", "negative", "unlabeled", "negative"]
 
 
+def test_roles_of_refined_labels():
+    model = fitted([True, False, False, True], negative=[5, 3])
+    del model.negative_index_
+    model.labels_ = np.array([1.0, 1.0, 0.9, 0.5, 0.1, 0.51])
+    roles = roles_of(model, [1, 1, 0, 0, 0, 0])
+    assert roles[:2].tolist() == ["positive", "positive"]
+    assert roles[2:].tolist() == ["called", "rejected", "rejected", "called"]
+
+
 def test_roles_want_the_labels_of_the_fit():
     with pytest.raises(InvalidInputError, match="the y that was given to fit"):
         roles_of(fitted([True] * 4, negative=[2]), [0, 1, 1, 0, 0, 0])
