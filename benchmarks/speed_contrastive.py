@@ -80,7 +80,9 @@ def views_a_second(device: torch.device, steps: int, **options: bool) -> float:
         n = 1024 * steps
         pixels = torch.randint(256, (n, 3, 32, 32), dtype=torch.uint8, device=device)
         model = ContrastiveModel(resnet18(3, 32), 128)
-        loss = ContrastiveLoss(unpack, ImageAugment(PRESETS["natural"]), 0.2, 0.5)
+        views = ImageAugment(PRESETS["natural"])
+        compiled = options.get("compile", False)
+        loss = ContrastiveLoss(unpack, views, 0.2, 0.5, compile=compiled)
         labelled = torch.arange(n, device=device) % 50 == 0
         config = TrainingConfig(
             epochs=3, optimizer="sgd", lr=0.1, momentum=0.9, nesterov=True

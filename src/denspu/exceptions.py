@@ -15,6 +15,7 @@
     DensPUWarning (UserWarning)
     ├── DegenerateFitWarning                one class for (almost) everything
     ├── WeakBoundaryWarning                 the boundary does not separate
+    ├── FewRowsWarning                      too few rows to rely on estimates
     └── SelectionWarning                    fewer negatives than asked for
 
 Each error also inherits from the builtin it resembles, so ``except ValueError``
@@ -73,6 +74,10 @@ class DegenerateFitWarning(DensPUWarning):
 
 class WeakBoundaryWarning(DensPUWarning):
     """The boundary does not tell held-out positives from unlabelled data."""
+
+
+class FewRowsWarning(DensPUWarning):
+    """So few labelled or unlabelled rows that estimates say little."""
 
 
 class SelectionWarning(DensPUWarning):

@@ -205,6 +205,16 @@ def test_contrast_keeps_the_mean(channels):
     assert 1.3 < gain.max() < 1.41
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_contrast_does_not_touch_an_even_grey(channels):
+    """Where there is no contrast only the brightness changes."""
+    images = torch.full((400, channels, 2, 2), 0.5)
+    preset = replace(NONE, brightness=0.3, contrast=0.9, colour_chance=1)
+    gain = (views(images, preset) / images).mean((1, 2, 3))
+    assert 0.7 - 1e-4 < gain.min() < 0.72
+    assert 1.28 < gain.max() < 1.3 + 1e-4
+
+
 def test_colours_change_as_often_as_stated():
     images = random_images(400, size=2)
     seen = views(images, replace(NONE, brightness=0.4, colour_chance=0.25))

@@ -134,7 +134,14 @@ def test_the_model_never_sees_the_oracle(benchmark, pu):
             seen.update(X=X, y=y, more=more)
             return super().fit(X, y, **more)
 
-    measure(Spy(refiner=None, random_state=0), pu, benchmark, method="m", variant="v", seed=0)
+    measure(
+        Spy(refiner=None, random_state=0),
+        pu,
+        benchmark,
+        method="m",
+        variant="v",
+        seed=0,
+    )
     assert seen["X"] is pu.X
     assert seen["y"] is pu.y
     assert seen["more"] == {}

@@ -207,8 +207,24 @@ def test_auto_on_a_cpu(tiny_images):
     assert encoder.preset_ == PRESETS["natural"]
     assert clone(encoder).fit(X[..., :1], y).preset_ == PRESETS["grey"]
     assert clone(encoder).fit(table()).network_name_ == "mlp"
-    assert encoder._epochs(torch.device("cpu")) == 20
-    assert encoder._epochs(torch.device("cuda")) == 150
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "kind", "device", "epochs"),
+    [
+        (50_000, "image", "cuda", 150),
+        (50, "image", "cpu", 100),
+        (2_000, "image", "cpu", 40),  # 160,000 views
+        (1_000_000, "image", "cpu", 3),
+        (1_000_000, "table", "cpu", 100),
+    ],
+)
+def test_auto_epochs(n_rows, kind, device, epochs):
+    encoder = ContrastiveEncoder()
+    encoder.input_kind_ = kind
+    assert encoder._epochs(n_rows, torch.device(device)) == epochs
+    encoder.set_params(epochs=7)
+    assert encoder._epochs(n_rows, torch.device(device)) == 7
 
 
 def test_auto_learning_rate_follows_the_batch():

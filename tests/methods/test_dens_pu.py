@@ -236,18 +236,36 @@ def test_a_ball_on_the_sphere_holds_about_five_positives(data, n_positive, neigh
 
 
 @pytest.mark.parametrize(
-    ("shape", "cls", "checks"),
-    [((16, 16), IdentityEncoder, 5), ((16, 17, 3), ContrastiveEncoder, 1)],
+    ("shape", "device", "own"),
+    [
+        ((16, 16), "cpu", True),
+        ((16, 16, 3), "cpu", True),
+        ((16, 17, 3), "cpu", False),
+        ((32, 32), "cpu", True),  # small and grey: pixels serve better on a CPU
+        ((32, 32, 2), "cpu", True),
+        ((32, 33), "cpu", False),
+        ((16, 16), "cuda", True),
+        ((16, 17), "cuda", False),
+    ],
 )
-def test_encoder_for_images(shape, cls, checks):
-    X = np.zeros((4, *shape), np.uint8)
-    parts, settings = parts_of(DensPU(), X, [1, 1, 0, 0])
-    assert type(parts["encoder"]) is cls
-    assert settings["checks"] == checks
+def test_encoder_for_images(shape, device, own):
+    model, X = DensPU(), np.zeros((4, *shape), np.uint8)
+    data = validate_fit(model, X, [1, 1, 0, 0])
+    encoder = choose_parts(model, data, device)[0]["encoder"]
+    assert type(encoder) is (IdentityEncoder if own else ContrastiveEncoder)
+
+
+@pytest.mark.parametrize(
+    ("side", "device", "size"), [(64, "cpu", None), (65, "cpu", 64), (65, "cuda", None)]
+)
+def test_large_images_are_shrunk_on_a_cpu(side, device, size):
+    model, X = DensPU(), np.zeros((4, 40, side, 3), np.uint8)
+    data = validate_fit(model, X, [1, 1, 0, 0])
+    assert choose_parts(model, data, device)[0]["encoder"].image_size == size
 
 
 def test_parts_for_many_rows(monkeypatch, data):
-    monkeypatch.setattr(_presets, "NEIGHBOUR_ROWS", 139)
+    monkeypatch.setattr(_presets, "CHECKED_ROWS", 139)
     monkeypatch.setattr(_presets, "MANY_ROWS", 139)
     monkeypatch.setattr(_presets, "KERNEL_ROWS", 139)
     parts, settings = parts_of(DensPU(), data[0], data[1])

@@ -9,8 +9,13 @@ import pytest
 
 from denspu._validation import PUInput
 from denspu.base import RARE
-from denspu.exceptions import DegenerateFitWarning
-from denspu.methods._labelling import FirstLabels, first_labels, warn_if_extreme
+from denspu.exceptions import DegenerateFitWarning, FewRowsWarning
+from denspu.methods._labelling import (
+    FirstLabels,
+    first_labels,
+    warn_if_extreme,
+    warn_if_few,
+)
 from denspu.priors import PriorEstimate
 from denspu.refinement.posterior import posterior
 
@@ -45,7 +50,7 @@ def labels(share=0.3, known=()):
 
 
 def estimate(share):
-    return PriorEstimate(share, 0.0, 1.0, 0.9, 0.0, N_POSITIVE, N_UNLABELED)
+    return PriorEstimate(share, 0.0, 0.99, 0.9, 0.0, N_POSITIVE, N_UNLABELED)
 
 
 def first(share):
@@ -106,3 +111,34 @@ def test_an_ordinary_share_does_not(share):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_if_extreme(estimate(share))
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "words"),
+    [
+        (5, 100, "Only 5 labelled positives"),
+        (9, 9, "Only 9 labelled positives"),
+        (200, 30, "U has 30 rows and P 200"),
+    ],
+)
+def test_few_rows_are_told(n, m, words):
+    positive = np.arange(n + m) < n
+    data = PUInput(np.zeros((n + m, 1)), "table", positive, ~positive & False, None)
+    with pytest.warns(FewRowsWarning, match=words):
+        warn_if_few(data)
+
+
+def test_enough_rows_are_not_worth_a_word():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_few(rows())
+
+
+def test_an_interval_that_reaches_one_is_told():
+    sure = PriorEstimate(0.9, 0.85, 0.95, 0.9, 0.0, 100, 100)
+    unsure = PriorEstimate(0.9, 0.8, 1.0, 0.9, 0.0, 100, 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_extreme(sure)
+    with pytest.warns(DegenerateFitWarning, match="almost all"):
+        warn_if_extreme(unsure)

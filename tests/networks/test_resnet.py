@@ -35,8 +35,15 @@ def test_resnet18_has_seventeen_convolutions_and_three_ways_around():
 
 def test_the_small_network_has_the_size_it_states():
     net = small_resnet(3, 32)
-    assert net.n_features == 256
-    assert 1.2e6 < count(net) < 1.3e6
+    assert net.n_features == 128
+    assert 0.25e6 < count(net) < 0.35e6
+
+
+@pytest.mark.parametrize(("size", "side"), [(8, 8), (15, 15), (16, 8), (64, 32)])
+def test_the_small_network_halves_what_is_not_tiny(size, side):
+    with torch.inference_mode():
+        found = small_resnet(3, size).stem(images(1, size))
+    assert found.shape[-2:] == (side, side)
 
 
 @pytest.mark.parametrize(("size", "channels"), [(8, 3), (12, 1), (33, 4)])

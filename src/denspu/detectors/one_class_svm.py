@@ -46,7 +46,9 @@ class OneClassSVM(Detector):
         self.contamination = contamination
 
     def _fit(self, Z: FloatArray, randomness: Randomness) -> None:
-        self.model_ = sklearn.svm.OneClassSVM(nu=self.nu, gamma=self.gamma).fit(Z)
+        self.model_ = sklearn.svm.OneClassSVM(nu=self.nu, gamma=self.gamma)
+        self.model_.random_state = 0  # unused, but else asked of NumPy's global state
+        self.model_.fit(Z)
 
     def _score(self, Z: FloatArray) -> FloatArray:
         return self.model_.score_samples(Z)

@@ -212,7 +212,11 @@ class ContrastiveEncoder(Encoder):
             model = ContrastiveModel(self._network(data, device), self.n_projection)
             model.look_at(self.as_float(data[:: max(1, len(data) // 10_000)]))
             loss = ContrastiveLoss(
-                self.as_float, self.views_, self.temperature, self.positive_weight
+                self.as_float,
+                self.views_,
+                self.temperature,
+                self.positive_weight,
+                compile=self._compiles(device),
             )
             self._train(model, loss, data, positive, randomness, device, deadline)
         self.module_ = model.without_projector()
@@ -368,13 +372,9 @@ class ContrastiveEncoder(Encoder):
     def _config(
         self, batch_size: int, device: torch.device, capture: bool, epochs: int
     ) -> TrainingConfig:
-        cuda = device.type == "cuda"
         lr = self.lr
         if isinstance(lr, str):
             lr = LR_AT_1024 * batch_size / LARGE_BATCH
-        compiled = self.compile
-        if isinstance(compiled, str):
-            compiled = cuda and self.network_name_ == "resnet18"
         return TrainingConfig(
             epochs=epochs,
             optimizer="sgd",
@@ -384,10 +384,15 @@ class ContrastiveEncoder(Encoder):
             weight_decay=self.weight_decay,
             schedule="cosine",
             warmup_epochs=min(5.0, epochs / 10),
-            compile=compiled,
+            compile=self._compiles(device),
             capture=capture,
             deterministic=self.deterministic,
         )
+
+    def _compiles(self, device: torch.device) -> bool:
+        if isinstance(self.compile, str):
+            return device.type == "cuda" and self.network_name_ == "resnet18"
+        return self.compile
 
     # --- answers ---------------------------------------------------------------------
 
@@ -479,9 +484,14 @@ class ContrastiveLoss:
         views: Callable[[Tensor], Tensor],
         temperature: float,
         positive_weight: float,
+        compile: bool = False,
     ) -> None:
         self.as_float = as_float
         self.views = views
+        self.contrast = nt_xent
+        if compile:  # many small operations become a few
+            self.views = torch.compile(views)
+            self.contrast = torch.compile(nt_xent)
         self.temperature = temperature
         self.positive_weight = positive_weight
         self.parts = 1
@@ -494,7 +504,7 @@ class ContrastiveLoss:
             views = torch.cat([self.views(rows), self.views(rows)])
         z = self._projections(module, views)
         with torch.autocast(views.device.type, enabled=False):
-            return nt_xent(z, self.temperature, positive, self.positive_weight)
+            return self.contrast(z, self.temperature, positive, self.positive_weight)
 
     def _projections(self, module: nn.Module, views: Tensor) -> Tensor:
         if self.parts == 1:

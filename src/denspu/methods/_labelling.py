@@ -11,12 +11,17 @@ import numpy as np
 from denspu._typing import FloatArray
 from denspu._validation import PUInput
 from denspu.base import RARE
-from denspu.exceptions import DegenerateFitWarning
+from denspu.exceptions import DegenerateFitWarning, FewRowsWarning
 from denspu.priors import PriorEstimate
 from denspu.refinement.posterior import posterior
 
 EXTREME = (0.0005, 0.97)
 """Shares of positives inside U that are close to none and to all."""
+
+MOST = 0.8
+"""Share from which an interval that reaches 1 says that U may hold no negatives."""
+
+FEW_POSITIVES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +70,8 @@ def first_labels(
 def warn_if_extreme(prior: PriorEstimate) -> None:
     """Warn when the share of positives inside U comes out close to none or all."""
     share = prior.prior_in_unlabeled
-    if EXTREME[0] <= share <= EXTREME[1]:
+    perhaps_all = share > MOST and prior.high > 0.999
+    if EXTREME[0] <= share <= EXTREME[1] and not perhaps_all:
         return
     what = "none" if share < EXTREME[0] else "all"
     warnings.warn(
@@ -76,3 +82,24 @@ def warn_if_extreme(prior: PriorEstimate) -> None:
         DegenerateFitWarning,
         stacklevel=2,
     )
+
+
+def warn_if_few(data: PUInput) -> None:
+    """Warn where estimates must rest on very few rows, or P and U look exchanged."""
+    n, m = int(data.positive.sum()), int(data.unlabeled.sum())
+    if n < FEW_POSITIVES:
+        warnings.warn(
+            f"Only {n} labelled positives: the share of positives inside U, and with "
+            "it the cut, are little more than a guess (see prior_interval_). Label "
+            f"some more; from about {5 * FEW_POSITIVES} on estimates settle.",
+            FewRowsWarning,
+            stacklevel=2,
+        )
+    if m < n:
+        warnings.warn(
+            f"U has {m} rows and P {n}. That is unusual: y is 1 for labelled positives "
+            "and 0 for unlabelled rows. If it is not a mistake, mind that the share of "
+            "positives inside U rests on few rows.",
+            FewRowsWarning,
+            stacklevel=2,
+        )

@@ -45,7 +45,12 @@ from denspu.methods._boundary import (
     judge,
     scores_of_positives,
 )
-from denspu.methods._labelling import FirstLabels, first_labels, warn_if_extreme
+from denspu.methods._labelling import (
+    FirstLabels,
+    first_labels,
+    warn_if_extreme,
+    warn_if_few,
+)
 from denspu.methods._presets import choose_parts, choose_refiner
 from denspu.priors import PriorEstimate
 
@@ -314,6 +319,7 @@ class DensPU(PUClassifier):
         checks: list[HeldOutScores],
         randomness: Randomness,
     ) -> FirstLabels:
+        warn_if_few(data)
         with self.stages_.stage("label") as facts:
             positive = scores_of_positives(Z[data.positive], self.detector_, checks)
             first = first_labels(

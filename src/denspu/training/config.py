@@ -70,11 +70,19 @@ class TrainingConfig:
         groups = [group for group in groups if group["params"]]
         if self.optimizer == "adam":
             return torch.optim.Adam(
-                groups, lr=self.lr, betas=self.betas, fused=fused or None
+                groups,
+                lr=self.lr,
+                betas=self.betas,
+                fused=fused or None,
+                capturable=fused and self.capture,
             )
         if self.optimizer == "adamw":
             return torch.optim.AdamW(
-                groups, lr=self.lr, betas=self.betas, fused=fused or None
+                groups,
+                lr=self.lr,
+                betas=self.betas,
+                fused=fused or None,
+                capturable=fused and self.capture,
             )
         if self.optimizer == "sgd":
             return torch.optim.SGD(

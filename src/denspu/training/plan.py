@@ -14,9 +14,11 @@ from denspu._deadline import Deadline
 from denspu._random import Randomness
 from denspu.training.batches import Batches
 from denspu.training.config import TrainingConfig
-from denspu.training.loop import Loss, Trial
+from denspu.training.loop import WARM_UP, Loss, Trial
 
-WARM_STEPS = 3
+WARM_STEPS = WARM_UP + 2
+"""Steps that are not timed: a captured step is recorded among them."""
+
 TIMED_STEPS = 5
 
 
