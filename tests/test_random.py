@@ -152,7 +152,6 @@ def test_random_parts_leave_global_states_alone(blobs):
     assert global_states() == before
 
 
-@pytest.mark.xfail(reason="its kernel machines ask NumPy's global state", strict=True)
 def test_the_embedding_refiner_leaves_global_states_alone(blobs):
     before = global_states()
     cheap = EmbeddingRefiner(rounds=1, folds=2, n_bags=1)

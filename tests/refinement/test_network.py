@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from denspu._deadline import Deadline
 from denspu.base import RefinerInput
 from denspu.encoders import ContrastiveEncoder, IdentityEncoder, contrastive
-from denspu.exceptions import InvalidParameterError
+from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.resnet import ResNet
 from denspu.refinement import NetworkRefiner
 from denspu.refinement import network as module
@@ -390,3 +390,14 @@ def test_mirror_images_get_the_mean():
     first_.forward = first
     assert WithMirror(first_, True)(x).item() == 1.5
     assert WithMirror(first_, False)(x).item() == 0
+
+
+@pytest.mark.parametrize("prior", [0.4, 0.001])
+def test_positives_of_one_group_cannot_be_held_out(begin, prior):
+    groups = np.where(np.arange(N) < N_LABELED, 0, np.arange(N))
+    start = begin(groups=groups, prior_in_unlabeled=prior)
+    refiner = small(rounds=1, epochs=1, ratio_epochs=1)
+    with pytest.warns(FewRowsWarning, match="one group"):
+        refiner.refine(start)
+    assert "prior_interval" not in refiner.facts()
+    assert np.isfinite(refiner.decision_function(start.X)).all()

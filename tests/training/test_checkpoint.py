@@ -217,3 +217,24 @@ def test_epochs_done_before_count_as_progress(tmp_path, capsys):
             verbose=1,
         )
     assert "6/6 loss" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_other_data_is_refused(tmp_path):
+    def keep(identity, hooks=()):
+        with Randomness(0).torch_scope("run", CPU):
+            train(
+                network(),
+                TensorBatches(X, Y, batch_size=6),
+                squared_error,
+                CONFIG,
+                device=CPU,
+                generator=Randomness(0).generator("batches"),
+                hooks=hooks,
+                checkpoint=Checkpoint(tmp_path, 1, identity),
+            )
+
+    with pytest.raises(PulledPlugError):
+        keep("one", hooks=[PullThePlug(3)])
+    with pytest.raises(DensPUError, match="data or seed"):
+        keep("two")
+    keep("one")

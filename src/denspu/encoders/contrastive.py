@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import warnings
+import zlib
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -312,7 +313,10 @@ class ContrastiveEncoder(Encoder):
         # Recomputing in parts draws random numbers out of turn.
         capture = device.type == "cuda" and loss.parts == 1
         configure = partial(self._config, size, device, capture)
-        kept = Checkpoint(self.checkpoint) if self.checkpoint else None
+        kept = None
+        if self.checkpoint:
+            identity = f"{_fingerprint(data, positive)} seed {randomness.entropy}"
+            kept = Checkpoint(self.checkpoint, identity=identity)
         begun = kept.planned_epochs() if kept and self.max_seconds else None
         config = configure(begun or self._epochs(len(data), device))
         if begun is None:
@@ -469,6 +473,12 @@ class ContrastiveEncoder(Encoder):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def _fingerprint(data: Tensor, positive: Any) -> str:
+    """Return a checksum of the rows and their labels."""
+    rows = np.ascontiguousarray(data.cpu().numpy())
+    return f"{zlib.crc32(rows.data):08x} {zlib.crc32(positive.tobytes()):08x}"
 
 
 class ContrastiveLoss:

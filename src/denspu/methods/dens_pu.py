@@ -85,19 +85,27 @@ FORGOTTEN = (
 class DensPU(PUClassifier):
     """Learn from labelled positives and unlabelled rows by density.
 
-    The six steps: an encoder is learned (1) and applied (2), the positives' embeddings
-    are made denser (3), a detector draws a boundary around them (4), unlabelled rows
-    outside it are ranked and the surest become negatives Ñ (5), and an ordinary
-    classifier separates P from Ñ (6). Every step is a part that can be replaced, by
-    key or by an object, and nested parameters are set with ``part__name``.
+    An encoder is learned (1) and applied (2), the positives' embeddings may be made
+    denser (3), and a detector draws a boundary around them (4). The paper then ranks
+    unlabelled rows outside it, takes the surest as negatives Ñ (5), and lets an
+    ordinary classifier separate P from Ñ (6). By default a refiner takes the last two
+    steps: it starts from a label for every row of U and goes on in rounds. Every step
+    is a part that can be replaced, by key or by an object, and nested parameters are
+    set with ``part__name``.
 
     Parameters
     ----------
     preset : {None, "paper"}, default=None
         ``"paper"`` takes every part and number from the paper (for images); ``None``
         chooses parts that suit the data. Parts given explicitly win.
-    encoder, densifier, detector, selector, classifier : str or object, default="auto"
-        The parts; ``denspu list`` names those that exist.
+    encoder, densifier, detector : str or object, default="auto"
+        The parts of the boundary; ``denspu list`` names those that exist.
+    refiner : str, object or None, default="auto"
+        How first labels of U become a classifier. ``"auto"`` looks at the data and at
+        how many of U seem positive. ``None`` takes the paper's ending.
+    selector, classifier : str or object, default="auto"
+        The paper's ending: which of U are taken as negatives, and what learns them.
+        Giving one of them asks for that ending.
     contamination : "auto", "ratio", "heldout" or float, default="auto"
         Where the boundary lies. ``"ratio"`` is the paper's C = |Z_L| / |Z_ν|;
         ``"heldout"`` leaves a tenth of held-out positives outside; a number is the
@@ -107,6 +115,9 @@ class DensPU(PUClassifier):
         What the classifier sees. ``"auto"``: images for networks, else embeddings.
     checks : int from 0 to 5 or "auto", default="auto"
         How many fifths of the positives are held out in turn to judge the boundary.
+    max_seconds : float or None, default=None
+        About how long ``fit`` may take: networks train fewer epochs, and ``stages_``
+        says how many, so that the run can be repeated without the clock.
     random_state : int, generator or None, default=None
     device : str, default="auto"
     verbose : int, default=0
@@ -115,14 +126,18 @@ class DensPU(PUClassifier):
     ----------
     stages_ : Stages
         What each stage did: seconds, sizes, contamination, threshold, checks.
-    encoder_, densifier_, detector_, selector_, classifier_
+    encoder_, densifier_, detector_, refiner_ (or selector_, classifier_)
         The fitted parts.
+    labels_ : array
+        P(y = 1) of every row given to ``fit``, after refinement.
+    prior_, prior_in_unlabeled_, prior_interval_ : float, float, pair
+        Estimated share of positives in all rows, and inside U with its interval.
     unlabeled_index_, unlabeled_scores_, unlabeled_inlier_ : arrays
         Row numbers of U, their normality, and whether they lie inside the boundary.
     held_out_scores_ : array
         Normality of labelled positives, each judged by a boundary drawn without it.
     negative_index_ : array
-        Row numbers chosen as Ñ, surest first.
+        Row numbers chosen as Ñ, surest first (the paper's ending only).
     classes_ : array
         ``[0, 1]``.
 

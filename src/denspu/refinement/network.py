@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -31,8 +32,8 @@ from denspu._parameters import Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._thresholds import prior_cut
 from denspu._typing import BoolArray, FloatArray, RandomState
-from denspu.base import Refiner, RefinerInput, Rules
-from denspu.exceptions import InvalidParameterError
+from denspu.base import Refiner, RefinerInput, Rules, forget
+from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.refinement.folds import make_folds
 from denspu.refinement.posterior import posterior
 from denspu.refinement.smoothing import Smoother
@@ -158,11 +159,12 @@ class NetworkRefiner(Refiner):
             raise InvalidParameterError(
                 f"refiner={type(self).__name__} goes on training the encoder's "
                 f"network, and encoder={type(start.encoder).__name__} has none that it "
-                "knows. "
-                "Use encoder='contrastive' or another refiner."
+                "knows. Use encoder='contrastive' or another refiner."
             )
         work = _Work(start, resolve_device(self.device), Randomness(self.random_state))
         self.epochs_ = work.epochs
+        for name in ("prior_", "held_out_recall_", "held_out_called_"):
+            forget(self, name)
         self.changed_: list[float] = []
         self.cut_ = 0.0
         self.path_ = "ranking" if start.rare else "labels"
@@ -186,7 +188,10 @@ class NetworkRefiner(Refiner):
         epochs = max(1, self.ratio_epochs)
         self.module_ = self._train_ratio(everything, start, work, "ratio", epochs)
         scores = work.score(self.module_, start.unlabeled)
-        self.cut_ = prior_cut(scores, self.prior_.prior_in_unlabeled)
+        prior = start.prior_in_unlabeled
+        if hasattr(self, "prior_"):
+            prior = self.prior_.prior_in_unlabeled
+        self.cut_ = prior_cut(scores, prior)
         return labels
 
     # --- the ratio -------------------------------------------------------------------
@@ -209,6 +214,14 @@ class NetworkRefiner(Refiner):
         """Return P(y = 1) by cross-fitted networks that tell P from U."""
         rng = work.randomness.numpy("folds")
         fold = make_folds(start.positive, start.groups, self.folds, rng)
+        if not all(start.positive[fold != part].any() for part in range(self.folds)):
+            warnings.warn(
+                "All labelled positives belong to one group, so none can be held out "
+                "to learn P against U. The boundary's labels are used as they are.",
+                FewRowsWarning,
+                stacklevel=2,
+            )
+            return start.labels
         scores = np.empty(len(fold))
         for part in range(self.folds):
             rows = fold == part
@@ -330,7 +343,7 @@ class NetworkRefiner(Refiner):
             "epochs": self.epochs_,
             "changed": [round(share, 4) for share in self.changed_],
         }
-        if self.ratio_epochs or self.path_ == "ranking":
+        if hasattr(self, "prior_"):
             found["prior_interval"] = [self.prior_.low, self.prior_.high]
             found["held_out_recall"] = self.held_out_recall_
             found["held_out_called"] = self.held_out_called_

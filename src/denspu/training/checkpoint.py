@@ -33,11 +33,14 @@ class Checkpoint:
     folder : str or Path
     every : int
         Epochs between two writings.
+    identity : str
+        What else must be the same to go on: the data, the seed.
     """
 
-    def __init__(self, folder: str | Path, every: int = 10) -> None:
+    def __init__(self, folder: str | Path, every: int = 10, identity: str = "") -> None:
         self.path = Path(folder) / FILE
         self.every = every
+        self.identity = identity
 
     def save(
         self,
@@ -55,7 +58,12 @@ class Checkpoint:
             tensors |= _memory(optimizer, f"optimizer/{i}")
         tensors |= {f"average/{i}": value for i, value in enumerate(average)}
         tensors |= {f"random/{k}": g.get_state() for k, g in generators.items()}
-        facts = {"epoch": epoch, "rows": rows, "config": asdict(config)}
+        facts = {
+            "epoch": epoch,
+            "rows": rows,
+            "config": asdict(config),
+            "identity": self.identity,
+        }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         partial = self.path.with_suffix(f".{os.getpid()}.part")
         plain = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
@@ -82,11 +90,15 @@ class Checkpoint:
             for key, value in tensors.items()
             if key.startswith(prefix)
         }
-        same = _shapes(state) == _shapes(module.state_dict())
-        if not same or facts["config"] != json.loads(json.dumps(asdict(config))):
+        same = (
+            _shapes(state) == _shapes(module.state_dict())
+            and facts["config"] == json.loads(json.dumps(asdict(config)))
+            and facts["identity"] == self.identity
+        )
+        if not same:
             raise DensPUError(
-                f"{self.path} belongs to another training (other network or settings). "
-                "Choose another folder or delete the file."
+                f"{self.path} belongs to another training (other network, settings, "
+                "data or seed). Choose another folder or delete the file."
             )
         module.load_state_dict(state)
         for i, optimizer in enumerate(optimizers):
