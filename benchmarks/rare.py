@@ -383,7 +383,7 @@ def table(out: Path) -> str:
     records = read_records(out)
     lines = [
         "| rows | method | seeds | average precision | precision at 1,000 | ROC AUC "
-        "| times the seconds of gradient boosting | added MB |",
+        "| times the seconds of balanced gradient boosting | added MB |",
         "|---|---|---|---|---|---|---|---|",
     ]
     keys = dict.fromkeys((r.dataset, r.variant) for r in records)
