@@ -268,7 +268,9 @@ def table(out: Path) -> str:
             "|---|---|---|---|---|---|",
         ]
         ordered = sorted(found.items(), key=lambda item: -summarize(item[1], "f1")[0])
-        base = [r for records in found.values() for r in records if r.method == "denspu"]
+        base = [
+            r for records in found.values() for r in records if r.method == "dens_pu"
+        ]
         unit = np.median([r.seconds["total"] for r in base]) if base else 1.0
         for name, records in ordered:
             cells = ["{:.3f} ± {:.3f}".format(*summarize(records, m)) for m in SHOWN]
