@@ -4,8 +4,8 @@
 
 Pixels in [0, 1], a 70/30 split stratified by digit, positive = even digits, 20 % of the
 training positives labelled, the rest unlabelled. An Isolation Forest fitted on the
-labelled positives is the yardstick. The default's parts were chosen on the same images
-under seeds 10-13 (docs/decisions.md); seeds 0-4 are for this record.
+labelled positives is the yardstick. The default was developed on validation parts of the
+training data under seeds from 10 on (docs/decisions.md); seeds 0-4 are for this record.
 """
 
 from __future__ import annotations

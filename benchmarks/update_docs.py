@@ -14,12 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PAGES = ("README.md", "docs/paper.md", "docs/detectors.md")
+PAGES = ("README.md", "docs/paper.md", "docs/detectors.md", "docs/recipe.md")
 SOURCES = {
     "digits": "digits.py",
     "paper": "paper_preset.py",
     "detectors": "detectors.py",
     "neighbours": "neighbours.py",
+    "rare": "rare.py",
+    "small-tables": "small_tables.py",
 }
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)
 
