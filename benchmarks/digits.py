@@ -4,7 +4,7 @@
 
 Pixels in [0, 1], a 70/30 split stratified by digit, positive = even digits, 20 % of the
 training positives labelled, the rest unlabelled. An Isolation Forest fitted on the
-labelled positives is the yardstick. The default was developed on validation parts of the
+labelled positives is the yardstick. The default was developed on validation parts of
 training data under seeds from 10 on (docs/decisions.md); seeds 0-4 are for this record.
 """
 
