@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,8 +29,9 @@ MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL
 
 def table(name: str) -> str:
     """Return the table that a benchmark script makes of its records."""
-    spec = importlib.util.spec_from_file_location(name, HERE / SOURCES[name])
-    module = importlib.util.module_from_spec(spec)
+    title = f"benchmark of {name}"
+    spec = importlib.util.spec_from_file_location(title, HERE / SOURCES[name])
+    module = sys.modules[title] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     make: Callable[[Path], str] = module.table
     return make(module.RECORDS)
