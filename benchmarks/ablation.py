@@ -8,13 +8,13 @@ that one thing differs. ``--group`` chooses what is run; in the order of what it
 for its GPU seconds (H200, CIFAR-10, one seed):
 
 * ``boundary``: every densifier with the Isolation Forest, every detector without one,
-  and the paper's autoencoder in place of the encoder; AUC on U, share of U right by the
-  first labels. About 2 s each, 20 s for the autoencoder.
+  and the paper's autoencoder in place of the encoder; AUC on U. About 2 s each, 20 s
+  for the autoencoder.
 * ``ending``: the paper's ending (Ñ and one classifier) on the contrastive embedding,
   and refinement on the embedding alone. About 5 to 30 s each.
 * ``refine``: each ingredient of the refinement switched off. About 35 s each.
-* ``labels``: 100, 250, 500 and 3,000 labelled positives on an encoder trained without
-  labels (``recipe.py --keep ... --positive-weight 0``). About 35 s each.
+* ``labels``: 100, 250, 500, 1,000 and 3,000 labelled positives on an encoder trained
+  without labels (``recipe.py --keep ... --positive-weight 0``). About 35 s each.
 """
 
 from __future__ import annotations

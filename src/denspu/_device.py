@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from denspu.exceptions import DeviceError, InvalidParameterError
@@ -50,3 +51,10 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
         f"device={device!r} is not available here. Available: {', '.join(found)}. "
         'Pass one of these, or "auto".'
     )
+
+
+def on_device(device: torch.device) -> AbstractContextManager[object]:
+    """Make a GPU the current one inside a block: graphs, streams and seeds are its."""
+    import torch
+
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()

@@ -74,7 +74,8 @@ class Randomness:
         with torch.random.fork_rng(devices=[device] if cuda else []):
             torch.default_generator.manual_seed(self.seed(name))
             if cuda:
-                torch.cuda.manual_seed(self.seed(name))
+                with torch.cuda.device(device):
+                    torch.cuda.manual_seed(self.seed(name))
             yield
 
 

@@ -367,9 +367,43 @@ def test_a_refiner_gets_scores_in_which_no_positive_vouches_for_itself(data):
     fitted = DensPU(refiner=Centre(), random_state=0).fit(X, y)
     start = fitted.refiner_.start
     assert np.array_equal(start.scores[y == 0], fitted.unlabeled_scores_)
-    assert sorted(start.scores[y == 1]) == sorted(fitted.held_out_scores_)
-    own = fitted.detector_.score_samples(fitted.encoder_.transform(X[y == 1]))
-    assert not np.array_equal(start.scores[y == 1], own)
+    Z = fitted.encoder_.transform(X[y == 1])
+    assert np.array_equal(start.scores[y == 1], fitted.detector_._scores_by_others(Z))
+    assert not np.array_equal(start.scores[y == 1], fitted.detector_.score_samples(Z))
+
+
+def test_a_detector_that_cannot_leave_a_row_out_is_judged_by_folds(data):
+    X, y, _ = data
+    model = DensPU(
+        detector="isolation_forest", checks=1, refiner=Centre(), random_state=0
+    ).fit(X, y)
+    scores = model.refiner_.start.scores[y == 1]
+    assert sorted(scores) == sorted(model.held_out_scores_)
+    assert len(model.held_out_scores_) == (y == 1).sum()
+
+
+def test_positives_score_like_the_positives_of_u():
+    """Else the share of positives inside U is read off two different scales."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(1000) < 400
+    X = rng.normal(np.where(truth, 1.0, -1.0)[:, None], 1, (1000, 3))
+    y = (truth & (rng.random(1000) < 0.3)).astype(int)
+    model = DensPU(refiner=Centre(), random_state=0).fit(X, y)
+    scores = model.refiner_.start.scores
+    both = truth
+    auc = roc_auc_score(y[both], scores[both])
+    assert abs(auc - 0.5) < 0.08
+
+
+def test_known_negatives_count_in_both_priors():
+    rng = np.random.default_rng(0)
+    truth = np.arange(900) < 300
+    X = rng.normal(np.where(truth, 3.0, -3.0)[:, None], 1, (900, 3))
+    y = (np.arange(900) < 100).astype(int)
+    known = np.arange(900) >= 500
+    model = DensPU(random_state=0).fit(X, y, known_negative=known)
+    assert abs(model.prior_in_unlabeled_ - 200 / 800) < 0.03
+    assert abs(model.prior_ - 300 / 900) < 0.03
 
 
 def test_time_is_handed_down(data):
@@ -900,3 +934,21 @@ def test_very_few_positives(data, n_positive):
     assert all(issubclass(category, DensPUWarning) for category in found)
     assert fitted[0].stages_.names == WALK
     assert np.isfinite(fitted[0].decision_function(X)).all()
+
+
+def test_a_group_does_not_vouch_for_its_own_rows():
+    """Near-copies of a row must not decide how positive it looks."""
+    rng = np.random.default_rng(0)
+    n_groups, size = 150, 6
+    truth = np.arange(n_groups) < 75
+    centre = rng.normal(np.where(truth, 1.5, -1.5)[:, None], 1, (n_groups, 4))
+    X = np.repeat(centre, size, axis=0) + rng.normal(0, 0.01, (n_groups * size, 4))
+    groups = np.repeat(np.arange(n_groups), size)
+    y = np.isin(groups, rng.choice(75, 30, replace=False)).astype(int)
+    model = DensPU(refiner=Centre(), random_state=0).fit(X, y, groups=groups)
+    true_share = 45 / 120
+    assert abs(model.prior_in_unlabeled_ - true_share) < 0.15
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DensPUWarning)
+        alone = DensPU(refiner=Centre(), random_state=0).fit(X, y)
+    assert abs(alone.prior_in_unlabeled_ - true_share) > 0.2  # what groups are for

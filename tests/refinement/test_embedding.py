@@ -14,7 +14,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from denspu._deadline import Deadline
 from denspu.base import RefinerInput
 from denspu.detectors import DensityRatio
-from denspu.exceptions import InvalidParameterError
+from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.refinement import EmbeddingRefiner, embedding
 from denspu.refinement.embedding import Rows, cut_at, log_odds_slope, parts, sure
 
@@ -201,8 +201,12 @@ def test_two_positives_give_finite_answers():
 
 def test_one_group_only_still_gives_an_answer():
     task = gaussians(n=100, n_labeled=20)
-    refiner = quick().refine(task.start(groups=np.zeros(100, dtype=int)))
+    start = task.start(groups=np.zeros(100, dtype=int))
+    with pytest.warns(FewRowsWarning, match="hold any out"):
+        refiner = quick().refine(start)
     assert roc_auc_score(task.truth, refiner.decision_function(task.Z)) > 0.8
+    assert refiner.prior_.prior_in_unlabeled == start.prior_in_unlabeled
+    assert "held_out_recall" not in refiner.facts()
 
 
 def test_a_large_u_is_sampled_and_all_rows_get_a_label():

@@ -235,6 +235,6 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path):
 
     with pytest.raises(PulledPlugError):
         keep("one", hooks=[PullThePlug(3)])
-    with pytest.raises(DensPUError, match="data or seed"):
+    with pytest.raises(DensPUError, match="data or random_state"):
         keep("two")
     keep("one")

@@ -126,9 +126,9 @@ def test_the_first_steps_are_not_timed(monkeypatch):
 
         def forward(self, x):
             Starting.started += 1
-            if Starting.started <= plan.WARM_STEPS:
+            if Starting.started <= plan.WARM_STEPS[False]:
                 time.sleep(0.05)
             return super().forward(x)
 
     assert plan._seconds_per_step(Starting(), batches(), loss, CONFIG, CPU) < 0.04
-    assert Starting.started == plan.WARM_STEPS + plan.TIMED_STEPS
+    assert Starting.started == plan.WARM_STEPS[False] + plan.TIMED_STEPS

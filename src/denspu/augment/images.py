@@ -97,6 +97,14 @@ class ImageAugment:
         self.preset = preset
         self._axes: dict[torch.device, tuple[Tensor, Tensor]] = {}
 
+    def __getstate__(self) -> dict[str, ImagePreset]:
+        """Leave what lies on a device behind."""
+        return {"preset": self.preset}
+
+    def __setstate__(self, state: dict[str, ImagePreset]) -> None:
+        self.preset = state["preset"]
+        self._axes = {}
+
     def milder(self, *, crop: float, erase: float) -> ImageAugment:
         """Return the same changes with larger crops and a hole, for classification."""
         crop = max(crop, self.preset.crop)

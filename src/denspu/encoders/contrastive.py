@@ -15,14 +15,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from denspu._deadline import Deadline
 from denspu._device import resolve_device
@@ -49,7 +48,7 @@ from denspu.training import (
     train,
 )
 from denspu.training.batches import Batch
-from denspu.training.memory import USE, fits, free_bytes
+from denspu.training.memory import USE, InParts, fits, free_bytes, in_parts
 from denspu.training.plan import within
 
 IMAGE_NETWORKS = {"resnet18": resnet18, "small": small_resnet}
@@ -77,6 +76,9 @@ PLAIN_STATE = (
 
 CPU_VIEWS = 160_000
 """Views of images that two cores get through in a minute or two."""
+
+SCALE_ROWS = 2000
+"""Rows from which the mean and spread of the pixels are taken."""
 
 COLLAPSE_SAMPLE = 1000
 COLLAPSED = 0.98
@@ -211,7 +213,7 @@ class ContrastiveEncoder(Encoder):
         data = self._prepare(X)
         with randomness.torch_scope("weights", device):
             model = ContrastiveModel(self._network(data, device), self.n_projection)
-            model.look_at(self.as_float(data[:: max(1, len(data) // 10_000)]))
+            model.look_at(self.as_float(data[:: -(-len(data) // SCALE_ROWS)]))
             loss = ContrastiveLoss(
                 self.as_float,
                 self.views_,
@@ -301,21 +303,20 @@ class ContrastiveEncoder(Encoder):
         deadline: Deadline,
     ) -> None:
         model.to(device)
-        size = self._batch_size(model, loss, data, device)
         held = device if fits(data, device) else data.device
+        data = data.to(held)
+        size = self._batch_size(model, loss, data, device)
         batches = TensorBatches(
-            data.to(held),
+            data,
             torch.from_numpy(positive).to(held),
             batch_size=size,
             drop_last=True,
             device=device,
         )
-        # Recomputing in parts draws random numbers out of turn.
-        capture = device.type == "cuda" and loss.parts == 1
-        configure = partial(self._config, size, device, capture)
+        configure = partial(self._config, size, device, loss)
         kept = None
         if self.checkpoint:
-            identity = f"{_fingerprint(data, positive)} seed {randomness.entropy}"
+            identity = f"{_fingerprint(data, positive)} {self._settings(randomness)}"
             kept = Checkpoint(self.checkpoint, identity=identity)
         begun = kept.planned_epochs() if kept and self.max_seconds else None
         config = configure(begun or self._epochs(len(data), device))
@@ -342,6 +343,12 @@ class ContrastiveEncoder(Encoder):
             name="contrastive",
         )
         self.n_parts_ = loss.parts
+
+    def _settings(self, randomness: Randomness) -> str:
+        """Return what shapes the loss and its random views."""
+        views = self.preset_ if self.input_kind_ == "image" else self.views_
+        loss = (self.temperature, self.positive_weight, randomness.entropy)
+        return f"{loss} {views}"
 
     def _batch_size(
         self,
@@ -374,7 +381,11 @@ class ContrastiveEncoder(Encoder):
         return int(np.clip(CPU_VIEWS // (2 * n_rows), 3, 100))
 
     def _config(
-        self, batch_size: int, device: torch.device, capture: bool, epochs: int
+        self,
+        batch_size: int,
+        device: torch.device,
+        loss: ContrastiveLoss,
+        epochs: int,
     ) -> TrainingConfig:
         lr = self.lr
         if isinstance(lr, str):
@@ -389,7 +400,7 @@ class ContrastiveEncoder(Encoder):
             schedule="cosine",
             warmup_epochs=min(5.0, epochs / 10),
             compile=self._compiles(device),
-            capture=capture,
+            capture=device.type == "cuda" and loss.parts == 1,
             deterministic=self.deterministic,
         )
 
@@ -481,7 +492,7 @@ def _fingerprint(data: Tensor, positive: Any) -> str:
     return f"{zlib.crc32(rows.data):08x} {zlib.crc32(positive.tobytes()):08x}"
 
 
-class ContrastiveLoss:
+class ContrastiveLoss(InParts):
     """Two views of each row, their projections, and the contrastive loss of them all.
 
     With ``parts`` above 1 projections are computed in that many parts, and computed
@@ -512,25 +523,9 @@ class ContrastiveLoss:
         with torch.no_grad():
             rows = self.as_float(rows)
             views = torch.cat([self.views(rows), self.views(rows)])
-        z = self._projections(module, views)
+        z = in_parts(module, views, self.parts)
         with torch.autocast(views.device.type, enabled=False):
             return self.contrast(z, self.temperature, positive, self.positive_weight)
-
-    def _projections(self, module: nn.Module, views: Tensor) -> Tensor:
-        if self.parts == 1:
-            return cast(Tensor, module(views))
-        z = [
-            checkpoint(module, part, use_reentrant=False)
-            for part in views.chunk(self.parts)
-        ]
-        return torch.cat(z)
-
-    def use_less_memory(self) -> bool:
-        """Compute the projections in twice as many parts."""
-        if self.parts >= 64:
-            return False
-        self.parts *= 2
-        return True
 
     def bytes_a_row(
         self, module: nn.Module, data: Tensor, device: torch.device

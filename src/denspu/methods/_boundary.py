@@ -18,9 +18,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold
 
 from denspu._random import Randomness
-from denspu._typing import FloatArray, IntArray
+from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.base import Detector, prepare_part
 from denspu.exceptions import WeakBoundaryWarning
+from denspu.refinement.folds import make_folds
 
 UNDENSIFIED_CONTAMINATION = 0.005
 """The paper's C, rounded, where nothing was densified and |Z_ν| is zero."""
@@ -155,10 +156,56 @@ def held_out_scores(
     return found
 
 
+def scores_without_own_group(
+    Z: FloatArray,
+    positive: BoolArray,
+    groups: IntArray,
+    densifier: Any,
+    detector: Any,
+    contamination: str | float,
+    randomness: Randomness,
+) -> FloatArray | None:
+    """Return the normality of all rows by boundaries that know nothing of their group.
+
+    Rows of a group resemble each other. A row of U surrounded by its own group looks
+    negative, a positive looks positive, whatever they are. ``None`` where positives
+    of one group alone leave nothing to draw a boundary from.
+    """
+    fold = make_folds(positive, groups, FOLDS, randomness.numpy("groups"))
+    scores = np.empty(len(Z))
+    for part in np.unique(fold):
+        rest = fold != part
+        if (positive & rest).sum() < 2 or not (~positive & rest).any():
+            return None
+        drawn = draw_boundary(
+            Z[positive & rest],
+            densifier,
+            detector,
+            contamination,
+            randomness,
+            f"groups/{part}",
+            Z[~positive & rest],
+        )
+        scores[~rest] = drawn.detector.score_samples(Z[~rest])
+    return scores
+
+
+def leaves_itself_out(detector: Any) -> bool:
+    """Tell whether a detector can score training rows without their own help."""
+    own = getattr(type(detector), "_scores_by_others", None)
+    return own not in (None, Detector._scores_by_others)
+
+
 def scores_of_positives(
     Z: FloatArray, detector: Any, checks: list[HeldOutScores]
 ) -> FloatArray:
-    """Return the normality of P, each row judged without its own help if possible."""
+    """Return the normality of P, each row judged without its own help if possible.
+
+    A detector that can leave a row out of its own score does so: its scores then lie on
+    the scale of U's. Others are judged by the folds that held them out.
+    """
+    if leaves_itself_out(detector):
+        return np.asarray(detector._scores_by_others(Z))
     if sum(len(check.held) for check in checks) == len(Z):
         scores = np.empty(len(Z))
         for check in checks:

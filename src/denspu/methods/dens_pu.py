@@ -43,7 +43,9 @@ from denspu.methods._boundary import (
     held_out_scores,
     held_out_threshold,
     judge,
+    leaves_itself_out,
     scores_of_positives,
+    scores_without_own_group,
 )
 from denspu.methods._labelling import (
     FirstLabels,
@@ -211,6 +213,8 @@ class DensPU(PUClassifier):
         _give_time(self.encoder_, deadline)
         self.stages_ = Stages()
         Z = self._encode(data)
+        if parts["refiner"] is not None and not leaves_itself_out(self.detector_):
+            settings["checks"] = FOLDS  # first labels need every positive held out once
         checks = self._bound(Z, data, settings, randomness)
         if parts["refiner"] is None:
             self._select(Z, data, randomness)
@@ -336,13 +340,34 @@ class DensPU(PUClassifier):
     ) -> FirstLabels:
         warn_if_few(data)
         with self.stages_.stage("label") as facts:
-            positive = scores_of_positives(Z[data.positive], self.detector_, checks)
-            first = first_labels(
-                positive, self.unlabeled_scores_, data, randomness.numpy("label")
-            )
-            self._remember_prior(first.prior)
+            positive, unlabeled = self._fair_scores(Z, data, checks, randomness)
+            first = first_labels(positive, unlabeled, data, randomness.numpy("label"))
+            self._remember_prior(first.prior, data)
             facts.update(first.facts())
         return first
+
+    def _fair_scores(
+        self,
+        Z: FloatArray,
+        data: PUInput,
+        checks: list[HeldOutScores],
+        randomness: Randomness,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return scores of P and of U that no row, and no group, vouched for itself."""
+        if data.groups is not None:
+            scores = scores_without_own_group(
+                Z,
+                data.positive,
+                data.groups,
+                self.densifier_,
+                self.detector_,
+                "heldout",
+                randomness,
+            )
+            if scores is not None:
+                return scores[data.positive], scores[data.unlabeled]
+        positive = scores_of_positives(Z[data.positive], self.detector_, checks)
+        return positive, self.unlabeled_scores_
 
     def _refine(
         self, Z: FloatArray, data: PUInput, first: FirstLabels, deadline: Deadline
@@ -363,8 +388,8 @@ class DensPU(PUClassifier):
                 )
             )
             self.labels_ = self.refiner_.labels_
-            prior = getattr(self.refiner_, "prior_", first.prior)
-            self._remember_prior(prior)
+            prior = getattr(self.refiner_, "prior_", None) or first.prior
+            self._remember_prior(prior, data)
             warn_if_extreme(prior)
             unlabeled = self.labels_[data.unlabeled]
             facts["refiner"] = type(self.refiner_).__name__
@@ -372,10 +397,14 @@ class DensPU(PUClassifier):
             facts["prior_in_unlabeled"] = self.prior_in_unlabeled_
             facts.update(_facts_of(self.refiner_))
 
-    def _remember_prior(self, prior: PriorEstimate) -> None:
-        self.prior_in_unlabeled_ = prior.prior_in_unlabeled
-        self.prior_ = prior.prior
-        self.prior_interval_ = (prior.low, prior.high)
+    def _remember_prior(self, prior: PriorEstimate, data: PUInput) -> None:
+        """Keep both priors; estimates are of U without the known negatives."""
+        n_positive, n_unlabeled = data.positive.sum(), data.unlabeled.sum()
+        open_share = float(1 - data.known_negative.sum() / n_unlabeled)
+        self.prior_in_unlabeled_ = prior.prior_in_unlabeled * open_share
+        self.prior_interval_ = (prior.low * open_share, prior.high * open_share)
+        hidden = self.prior_in_unlabeled_ * n_unlabeled
+        self.prior_ = float((n_positive + hidden) / (n_positive + n_unlabeled))
 
     # --- the paper's ending ----------------------------------------------------------
 

@@ -10,6 +10,7 @@ it, so that a wrong label can be undone.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
@@ -32,6 +33,7 @@ from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
 from denspu.base import Refiner, RefinerInput, Rules
 from denspu.detectors import DensityRatio
+from denspu.exceptions import FewRowsWarning
 from denspu.priors import (
     PriorEstimate,
     estimate_prior_from_scores,
@@ -116,7 +118,10 @@ class Scale:
 
     def __call__(self, columns: FloatArray) -> FloatArray:
         """Return the margin."""
-        margin = (columns - self.mean) / self.spread @ self.weight
+        terms = (columns - self.mean) / self.spread * self.weight
+        margin = np.zeros(len(columns))
+        for term in terms.T:  # in this order whatever rows come together
+            margin += term
         return self.slope * (margin - self.cut)
 
 
@@ -217,8 +222,6 @@ class EmbeddingRefiner(Refiner):
         margin = self._first_round(rows, start, randomness)
         margin = self._later_rounds(rows, margin, start, randomness)
         self.labels_ = self._final_labels(everything, kept, margin)
-        self.held_out_recall_ = float(np.mean(margin[rows.positive] > 0))
-        self.held_out_called_ = float(np.mean(margin[rows.free] > 0))
         self.prior_ = replace(self.prior_, n_unlabeled=int(everything.free.sum()))
         return self
 
@@ -241,7 +244,21 @@ class EmbeddingRefiner(Refiner):
             return bagged(part, self.n_bags_, rng)
 
         columns = self._round(rows, fit, randomness, "round 0")
-        return self._cut(rows, self.scale_(columns), start, randomness.numpy("prior 0"))
+        if not self.cross_fitted_:
+            warnings.warn(
+                "Too few positives or groups to hold any out: the share of positives "
+                "inside U stays as the boundary estimated it, and nothing can be said "
+                "of the quality of the labels.",
+                FewRowsWarning,
+                stacklevel=2,
+            )
+        margin = self._cut(
+            rows, self.scale_(columns), start, randomness.numpy("prior 0")
+        )
+        # Later rounds learn from labels that go back to the very positives they judge.
+        self.held_out_recall_ = float(np.mean(margin[rows.positive] > 0))
+        self.held_out_called_ = float(np.mean(margin[rows.free] > 0))
+        return margin
 
     def _affordable_bags(
         self, rows: Rows, deadline: Deadline, randomness: Randomness
@@ -297,7 +314,9 @@ class EmbeddingRefiner(Refiner):
         rng = randomness.numpy(name)
         self.scorer_ = fit(rows.take(use), rng)
         columns = self.scorer_(rows.Z)
-        for train, test in parts(rows, use, self.folds, randomness.seed(name)):
+        splits = list(parts(rows, use, self.folds, randomness.seed(name)))
+        self.cross_fitted_ = len(splits) > 0
+        for train, test in splits:
             columns[test] = fit(rows.take(train), rng)(rows.Z[test])
         self.scale_ = learn_scale(columns, rows)
         return columns
@@ -316,7 +335,7 @@ class EmbeddingRefiner(Refiner):
         found = estimate_prior_from_scores(positive, unlabeled, rng=rng)
         self.ratios_.append(found)
         share = start.prior_in_unlabeled
-        if self.prior == "refit":
+        if self.prior == "refit" and self.cross_fitted_:
             share = combined_share(positive, unlabeled, self.ratios_)
         self.prior_ = around(share, self.ratios_[0])
         cut = cut_at(unlabeled, share)
@@ -353,9 +372,16 @@ class EmbeddingRefiner(Refiner):
             "bags": self.n_bags_,
             "prior_in_unlabeled": self.prior_.prior_in_unlabeled,
             "prior_interval": [self.prior_.low, self.prior_.high],
+            **self._held_out(),
+            "learner_weights": [round(float(w), 3) for w in self.scale_.weight],
+        }
+
+    def _held_out(self) -> dict[str, float]:
+        if not self.cross_fitted_:
+            return {}
+        return {
             "held_out_recall": self.held_out_recall_,
             "held_out_called": self.held_out_called_,
-            "learner_weights": [round(float(w), 3) for w in self.scale_.weight],
         }
 
 

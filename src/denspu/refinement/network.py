@@ -39,7 +39,7 @@ from denspu.refinement.posterior import posterior
 from denspu.refinement.smoothing import Smoother
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
 from denspu.training.batches import Batch
-from denspu.training.memory import fits
+from denspu.training.memory import InParts, fits, in_parts
 from denspu.training.plan import within
 
 SURE = 0.98
@@ -214,10 +214,15 @@ class NetworkRefiner(Refiner):
         """Return P(y = 1) by cross-fitted networks that tell P from U."""
         rng = work.randomness.numpy("folds")
         fold = make_folds(start.positive, start.groups, self.folds, rng)
-        if not all(start.positive[fold != part].any() for part in range(self.folds)):
+        halves = [fold != part for part in range(self.folds)]
+        if not all(
+            start.positive[half].any() and start.unlabeled[half].sum() > 1
+            for half in halves
+        ):
             warnings.warn(
-                "All labelled positives belong to one group, so none can be held out "
-                "to learn P against U. The boundary's labels are used as they are.",
+                "P or U is too small, or lies in one group, so that nothing can be "
+                "held out to learn P against U. The boundary's labels are used as "
+                "they are.",
                 FewRowsWarning,
                 stacklevel=2,
             )
@@ -252,7 +257,8 @@ class NetworkRefiner(Refiner):
         epochs: int,
     ) -> nn.Module:
         positive, rest = rows & start.positive, rows & start.unlabeled
-        loss = RatioLoss(work.as_float, self._views(work), work.rows(positive))
+        positives = work.rows(positive).to(work.device)
+        loss = RatioLoss(work.as_float, self._views(work), positives)
         batches = TensorBatches(
             work.rows(rest),
             batch_size=self.batch_size,
@@ -453,36 +459,37 @@ class WithMirror(nn.Module):
 
 
 @dataclass
-class RatioLoss:
+class RatioLoss(InParts):
     """P against U, both sides counting the same: the log density ratio is learned."""
 
     as_float: Callable[[Tensor], Tensor]
     views: Callable[[Tensor], Tensor]
     positives: Tensor
+    parts: int = 1
 
     def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         """Return the loss of a batch of U and half as many random positives."""
         (rows,) = batch
-        half = len(rows) // 2
+        half = max(1, len(rows) // 2)
         with torch.no_grad():
             chosen = torch.randint(
                 len(self.positives), (half,), device=self.positives.device
             )
-            drawn = self.positives[chosen].to(rows.device)
-            x = self.views(self.as_float(torch.cat([drawn, rows])))
-        logits = module(x).float()
+            x = self.views(self.as_float(torch.cat([self.positives[chosen], rows])))
+        logits = in_parts(module, x, self.parts).float()
         return (
             F.softplus(-logits[:half]).mean() + F.softplus(logits[half:]).mean()
         ) / 2
 
 
 @dataclass
-class LabelLoss:
+class LabelLoss(InParts):
     """Weighted cross-entropy on random views, mixed in pairs (mixup)."""
 
     as_float: Callable[[Tensor], Tensor]
     views: Callable[[Tensor], Tensor]
     mixup: bool
+    parts: int = 1
 
     def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         """Return the loss of one batch."""
@@ -496,6 +503,6 @@ class LabelLoss:
                     share * values + (1 - share) * values.flip(0)
                     for values in (x, label, weight)
                 )
-        logits = module(x).float()
+        logits = in_parts(module, x, self.parts).float()
         losses = F.binary_cross_entropy_with_logits(logits, label, reduction="none")
         return (weight * losses).sum() / weight.sum().clamp_min(1e-6)

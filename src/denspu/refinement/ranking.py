@@ -101,6 +101,8 @@ class RankingRefiner(Refiner):
         Who ranks: ``"screen"``, ``"boosting"``, ``"forest"`` or ``"both"``.
     prior_in_unlabeled_ : float
         The share of U that is called positive.
+    prior_ : PriorEstimate or None
+        That share with its interval, where it was read off the ranking.
     checks_ : dict
         Average precision of held-out positives against U, by learner.
     """
@@ -342,18 +344,18 @@ class RankingRefiner(Refiner):
     def _share(
         self, scores: FloatArray, open_rows: FloatArray, start: RefinerInput
     ) -> float:
-        """Return the share of positives among the rows whose label is open."""
-        if self.prior == "start" or start.positive.sum() < FEW:
+        """Return the share of positives among the rows whose label is open.
+
+        Scores that were not cross-fitted say nothing of it.
+        """
+        self.prior_ = None
+        if self.prior == "start" or start.positive.sum() < FEW or self.n_folds_ < 2:
             return float(start.prior_in_unlabeled)
-        # Only the best rows are asked: it costs less, and says the same.
-        n, best = len(open_rows), min(len(self.hard_), len(open_rows))
-        found = estimate_prior_from_scores(
-            scores[start.positive],
-            np.partition(open_rows, n - best)[n - best :],
-            rng=np.random.default_rng(0),  # nothing is drawn
-            n_resamples=0,
+        rng = Randomness(self.random_state).numpy("prior")
+        self.prior_ = estimate_prior_from_scores(
+            scores[start.positive], open_rows, rng=rng
         )
-        return float(found.prior_in_unlabeled * best / n)
+        return self.prior_.prior_in_unlabeled
 
     # --- answers ---------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class TensorBatches:
         Leave out an incomplete last batch.
     device : torch.device, optional
         Where batches go; by default where the tensors lie. Tensors too large for the
-        device stay in the computer's memory, and the next batch travels while the
+        device stay in the computer's memory, and the next batch is gathered while the
         device works on the last.
     """
 
@@ -57,6 +57,11 @@ class TensorBatches:
         self.batch_size = batch_size
         self.drop_last = drop_last and len(tensors[0]) >= batch_size
 
+    @property
+    def streams(self) -> bool:
+        """Tell whether batches travel from the computer's memory to the device."""
+        return self.device is not None and self.device != self.tensors[0].device
+
     def __len__(self) -> int:
         full, rest = divmod(len(self.tensors[0]), self.batch_size)
         return full + (rest > 0 and not self.drop_last)
@@ -65,7 +70,7 @@ class TensorBatches:
         """Yield the batches of one epoch."""
         order = shuffled(self.tensors[0], generator)
         chosen = order.split(self.batch_size)[: len(self)]
-        if self.device is None or self.device == self.tensors[0].device:
+        if not self.streams:
             yield from map(self._gather, chosen)
             return
         with ThreadPoolExecutor(1) as ahead:

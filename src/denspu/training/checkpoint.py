@@ -98,7 +98,7 @@ class Checkpoint:
         if not same:
             raise DensPUError(
                 f"{self.path} belongs to another training (other network, settings, "
-                "data or seed). Choose another folder or delete the file."
+                "data or random_state). Choose another folder or delete the file."
             )
         module.load_state_dict(state)
         for i, optimizer in enumerate(optimizers):
@@ -143,9 +143,13 @@ def _remember(
     optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], prefix: str
 ) -> None:
     whole = optimizer.state_dict()
+    weights = [p for group in optimizer.param_groups for p in group["params"]]
     memory: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         if key.startswith(prefix + "/"):
             index, name = key.removeprefix(prefix + "/").split("/")
+            like = weights[int(index)]
+            if value.shape == like.shape:  # fused updates want the weights' layout
+                value = torch.empty_like(like, device=value.device).copy_(value)
             memory.setdefault(int(index), {})[name] = value
     optimizer.load_state_dict({**whole, "state": memory})

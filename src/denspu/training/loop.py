@@ -10,12 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from denspu._device import on_device
 from denspu._progress import progress
 from denspu.exceptions import DensPUError
 from denspu.training.batches import Batch, Batches
@@ -167,9 +168,12 @@ def train(
     state = TrainState(module, config)
     average = EmaWeights(config.ema_decay) if config.ema_decay is not None else None
     hooks = [*hooks, *_built_in(config), *([average] if average else [])]
+    if getattr(batches, "streams", False):  # another thread would disturb a capture
+        config = replace(config, capture=False)
     runner = _Runner(module, plan, config, device, len(batches), average)
     _call(hooks, "on_train_start", state)
     with (
+        on_device(device),
         torch.backends.cudnn.flags(
             enabled=True,
             benchmark=not config.deterministic,
@@ -387,7 +391,7 @@ class _CapturedStep:
         self.batch = tuple(tensor.clone() for tensor in batch)
         torch.cuda.synchronize()
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
             self.logged = step(self.batch)
 
     def fits(self, batch: Batch) -> bool:
@@ -419,6 +423,7 @@ class Trial:
 
     def step(self, batch: Batch) -> None:
         """Take one step and wait until it is done."""
-        self.runner.train_step(batch)
+        with on_device(self.device):
+            self.runner.train_step(batch)
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 HOLD = 0.4
 """Share of a GPU's free memory that a data set may take."""
@@ -31,3 +35,31 @@ def _fraction(device: torch.device) -> float:
 def fits(tensor: torch.Tensor, device: torch.device) -> bool:
     """Tell whether a data set may lie on the device for good."""
     return tensor.numel() * tensor.element_size() <= HOLD * free_bytes(device)
+
+
+MOST_PARTS = 64
+
+
+def in_parts(module: nn.Module, x: Tensor, parts: int) -> Tensor:
+    """Apply a network to a batch, in parts whose insides are computed twice.
+
+    Memory holds the insides of one part, and the gradient is that of the whole batch
+    (but for batch statistics, which are then those of a part).
+    """
+    if parts == 1:
+        return cast(Tensor, module(x))
+    done = [checkpoint(module, part, use_reentrant=False) for part in x.chunk(parts)]
+    return torch.cat(done)
+
+
+class InParts:
+    """A loss that can be computed in more parts, for less memory."""
+
+    parts: int
+
+    def use_less_memory(self) -> bool:
+        """Take twice as many parts."""
+        if self.parts >= MOST_PARTS:
+            return False
+        self.parts *= 2
+        return True

@@ -16,10 +16,10 @@ from denspu.training.batches import Batches
 from denspu.training.config import TrainingConfig
 from denspu.training.loop import WARM_UP, Loss, Trial
 
-WARM_STEPS = WARM_UP + 2
-"""Steps that are not timed: a captured step is recorded among them."""
+WARM_STEPS = {False: 1, True: WARM_UP + 2}
+"""Steps that are not timed, on a GPU a captured step is recorded among them."""
 
-TIMED_STEPS = 5
+TIMED_STEPS = 3
 
 
 def within(
@@ -59,15 +59,16 @@ def _seconds_per_step(
     config: TrainingConfig,
     device: torch.device,
 ) -> float:
+    warm, timed_steps = WARM_STEPS[device.type == "cuda"], TIMED_STEPS
     trial = Trial(copy.deepcopy(module), loss, config, device)
     took: list[float] = []
     generator = Randomness(0).generator("trial")
-    while len(took) < WARM_STEPS + TIMED_STEPS:
+    while len(took) < warm + timed_steps:
         for batch in batches.epoch(generator):
             start = time.perf_counter()
             trial.step(batch)
             took.append(time.perf_counter() - start)
-            if len(took) == WARM_STEPS + TIMED_STEPS:
+            if len(took) == warm + timed_steps:
                 break
-    timed = sorted(took[WARM_STEPS:])
+    timed = sorted(took[warm:])
     return timed[len(timed) // 2]
