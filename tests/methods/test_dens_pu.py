@@ -324,7 +324,7 @@ def test_a_wrong_ending_is_refused_before_the_walk(data):
             raise AssertionError("too late")
 
     for wrong in (
-        {"refiner": "embeding"},
+        {"refiner": "embeddings"},
         {"refiner": "network"},
         {"classifier": "logistics"},
         {"classifier": "vgg16"},
