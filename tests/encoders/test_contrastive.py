@@ -10,8 +10,10 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from torch import nn
 
+from denspu import DensPU
 from denspu._random import Randomness
 from denspu.augment import PRESETS, ImagePreset
 from denspu.encoders import ContrastiveEncoder, contrastive
@@ -24,6 +26,7 @@ from denspu.exceptions import (
     LabelError,
 )
 from denspu.networks.resnet import ResNet
+from denspu.refinement import NetworkRefiner
 from denspu.training import Checkpoint
 
 
@@ -486,3 +489,25 @@ def test_an_encoder_of_tables_is_not_kept(tmp_path):
         small().fit(table()).save(tmp_path)
     with pytest.raises(NotFittedError):
         small().save(tmp_path)
+
+
+def test_a_folder_without_an_encoder_is_refused(tmp_path):
+    with pytest.raises(InvalidParameterError, match=r"config\.json"):
+        ContrastiveEncoder.load(tmp_path)
+
+
+def test_a_frozen_encoder_is_not_trained_again():
+    X, kind = textures()
+    y = ((kind == 0) & (np.arange(len(kind)) % 2 == 0)).astype(int)
+    encoder = small().fit(X, y)
+    before = encoder.transform(X)
+    model = DensPU(
+        encoder=FrozenEstimator(encoder),
+        refiner=NetworkRefiner(ratio_epochs=1, rounds=1, epochs=1, batch_size=20),
+        device="cpu",
+        random_state=0,
+    ).fit(X, y)
+    assert model.encoder_.estimator is encoder
+    assert np.array_equal(encoder.transform(X), before)
+    assert model.stages_["encode"].facts["network"] == "small"
+    assert np.isfinite(model.decision_function(X)).all()

@@ -205,3 +205,11 @@ def test_values_beyond_the_range_stay_inside():
     images = np.array([-5.0, 0.5, 9.0, 1.0]).reshape(1, 2, 2, 1)
     found = unpack(pack(images, UNIT))
     assert found.flatten().tolist() == pytest.approx([0, 0.5, 1, 1], abs=1e-5)
+
+
+def test_read_only_images_are_copied():
+    images = np.zeros((2, 4, 4, 1), dtype=np.uint8)
+    images.flags.writeable = False
+    packed = pack(images, PixelScale.of(images))
+    packed += 1
+    assert (images == 0).all()

@@ -450,6 +450,11 @@ class ContrastiveEncoder(Encoder):
     def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
         """Return an encoder kept by :meth:`save`, ready to ``transform``."""
         folder = Path(folder)
+        if not (folder / "config.json").is_file():
+            raise InvalidParameterError(
+                f"folder={str(folder)!r} holds no config.json: it must be a folder "
+                "written by ContrastiveEncoder.save."
+            )
         facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         encoder = cls(device=device)
         for name in PLAIN_STATE:

@@ -58,7 +58,8 @@ def pack(images: Any, scale: PixelScale, size: int | None = None) -> Tensor:
     eight = images.dtype == np.uint8
     if size is None or images.shape[1:3] == (size, size):
         if eight:
-            return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
+            pixels = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+            return torch.from_numpy(pixels if pixels.flags.writeable else pixels.copy())
         size = images.shape[1] if images.shape[1] == images.shape[2] else None
     parts = [
         _packed(images[i : i + PACK_ROWS], scale, size, eight)
