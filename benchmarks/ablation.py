@@ -27,7 +27,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from denspu import DensPU, load_dataset, make_pu
@@ -35,7 +34,7 @@ from denspu._registry import registry
 from denspu.benchmark import Record, measure, read_records, write_record
 from denspu.encoders import CAEEncoder, ContrastiveEncoder
 from denspu.exceptions import DensPUWarning
-from recipe import TASKS, Task
+from recipe import TASKS, Task, percent
 
 RECORDS = Path(__file__).parent / "records" / "ablation.jsonl"
 CHEAP_ENDING = {"selector": "by_score", "classifier": "logistic"}
@@ -166,10 +165,10 @@ def table(out: Path) -> str:
     for (dataset, variant), records in groups.items():
         right = [r.extra["oracle"].get("unlabeled_right") for r in records]
         cells = [
-            _percent([r.extra["oracle"]["boundary_auc"] for r in records]),
-            "" if None in right else _percent(right),
+            percent([r.extra["oracle"]["boundary_auc"] for r in records]),
+            "" if None in right else percent(right),
             *(
-                _percent([r.metrics[metric] for r in records])
+                percent([r.metrics[metric] for r in records])
                 for metric in ("accuracy", "f1", "roc_auc")
             ),
         ]
@@ -177,11 +176,6 @@ def table(out: Path) -> str:
             f"| {dataset} | {variant} | {len(records)} | {' | '.join(cells)} |"
         )
     return "\n".join(lines)
-
-
-def _percent(values: list[float]) -> str:
-    spread = np.std(values, ddof=1) if len(values) > 1 else 0.0
-    return f"{100 * np.mean(values):.2f} ± {100 * spread:.2f}"
 
 
 def main() -> None:

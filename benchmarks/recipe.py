@@ -100,9 +100,9 @@ def table(out: Path) -> str:
     for record in read_records(out):
         groups.setdefault((record.dataset, record.variant), []).append(record)
     for (task, variant), records in groups.items():
-        cells = [_percent([r.metrics[metric] for r in records]) for metric in SHOWN]
-        guess = _percent([r.estimates["estimated_accuracy"] for r in records])
-        prior = _percent([r.estimates["prior_in_unlabeled"] for r in records])
+        cells = [percent([r.metrics[metric] for r in records]) for metric in SHOWN]
+        guess = percent([r.estimates["estimated_accuracy"] for r in records])
+        prior = percent([r.estimates["prior_in_unlabeled"] for r in records])
         true = np.mean(
             [1 - r.extra["oracle"]["negative_share_of_unlabeled"] for r in records]
         )
@@ -115,7 +115,8 @@ def table(out: Path) -> str:
     return "\n".join(lines)
 
 
-def _percent(values: list[float]) -> str:
+def percent(values: list[float]) -> str:
+    """Return mean and standard deviation over seeds, in percent."""
     spread = np.std(values, ddof=1) if len(values) > 1 else 0.0
     return f"{100 * np.mean(values):.2f} ± {100 * spread:.2f}"
 

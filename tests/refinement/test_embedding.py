@@ -15,13 +15,14 @@ from denspu._deadline import Deadline
 from denspu.base import RefinerInput
 from denspu.detectors import DensityRatio
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
-from denspu.refinement import EmbeddingRefiner, embedding
-from denspu.refinement.embedding import Rows, cut_at, log_odds_slope, parts, sure
+from denspu.refinement import EmbeddingRefiner, committee
+from denspu.refinement.margins import cut_at, log_odds_slope
+from denspu.refinement.rows import Rows, parts, sure
 
 
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch):
-    monkeypatch.setattr(embedding, "TREES", 30)
+    monkeypatch.setattr(committee, "TREES", 30)
 
 
 class Task:

@@ -14,7 +14,8 @@ from denspu._deadline import Deadline
 from denspu.base import RefinerInput
 from denspu.detectors import DensityRatio
 from denspu.exceptions import InvalidInputError, InvalidParameterError
-from denspu.refinement.ranking import RankingRefiner, deal_folds
+from denspu.refinement.folds import deal_folds
+from denspu.refinement.ranking import RankingRefiner
 
 FEATURES = 12
 

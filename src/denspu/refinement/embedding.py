@@ -11,20 +11,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import expit, log_expit, logit
-from sklearn.decomposition import PCA
-from sklearn.ensemble import ExtraTreesClassifier
+from scipy.special import expit
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
 
 from denspu._deadline import Deadline
 from denspu._parameters import Number, OneOf, Whole, check_parameters
@@ -32,97 +25,18 @@ from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
 from denspu.base import Refiner, RefinerInput, Rules
-from denspu.detectors import DensityRatio
 from denspu.exceptions import FewRowsWarning
-from denspu.priors import (
-    PriorEstimate,
-    estimate_prior_from_scores,
-    mixture_share,
+from denspu.priors import PriorEstimate, estimate_prior_from_scores
+from denspu.refinement.committee import Scorer, bagged, trained
+from denspu.refinement.margins import (
+    Scale,
+    around,
+    combined_share,
+    cut_at,
+    learn_scale,
+    log_odds_slope,
 )
-
-TREES = 100
-"""Trees in a round; a bag of round 0 grows a tenth."""
-
-WIDE, N_AXES = 128, 64
-"""Embeddings wider than the first number are reduced to the second by PCA."""
-
-WIDE_ROWS = 20_000
-"""Rows from which the axes are learned."""
-
-AXES_ROWS = 256
-
-NEIGHBORS = 10
-KERNEL_ROWS = 4_000
-"""Rows a kernel machine is trained on at most."""
-
-BAG_ROWS = (100, 1_000)
-"""Rows drawn from U for one bag: as many as positives, within these limits."""
-
-SURE = 0.995
-"""Shares of votes are kept inside (1 - SURE, SURE) before they become log-odds."""
-
-RAMP = 1.3
-"""The most normal rows of U are drawn ever less often, the others always alike."""
-
-LEAST_DRAW = 0.05
-"""No unlabelled row is drawn less often than this, whatever the boundary says."""
-
-PULL = 0.6
-"""How far the mixture may move from the ratio, in half-widths of its interval."""
-
-SHARPNESS = 50.0
-"""A learner whose held-out AUC is 0.02 lower than the best weighs exp(-1)."""
-
-SLOPES = (-2.0, 2.5)
-"""Where the logarithm of the slope of the log-odds is sought."""
-
-Scorer = Callable[[FloatArray], FloatArray]
-"""Embeddings in, one column of scores a learner out."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows that are trained on."""
-
-    Z: FloatArray
-    positive: BoolArray
-    free: BoolArray
-    """Unlabelled and not known to be negative: the rows whose label is sought."""
-    labels: BoolArray
-    """What each row counts as."""
-    scores: FloatArray | None
-    """Normality by the boundary; None: to be found anew from the rows at hand."""
-    groups: IntArray | None
-
-    def take(self, index: IntArray | BoolArray) -> Rows:
-        """Return some of the rows."""
-        return Rows(
-            self.Z[index],
-            self.positive[index],
-            self.free[index],
-            self.labels[index],
-            None if self.scores is None else self.scores[index],
-            None if self.groups is None else self.groups[index],
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Scale:
-    """How the learners' columns become one margin with the cut at 0."""
-
-    mean: FloatArray
-    spread: FloatArray
-    weight: FloatArray
-    cut: float = 0.0
-    slope: float = 1.0
-
-    def __call__(self, columns: FloatArray) -> FloatArray:
-        """Return the margin."""
-        terms = (columns - self.mean) / self.spread * self.weight
-        margin = np.zeros(len(columns))
-        for term in terms.T:  # in this order whatever rows come together
-            margin += term
-        return self.slope * (margin - self.cut)
+from denspu.refinement.rows import Rows, leading_axes, parts, sure
 
 
 class EmbeddingRefiner(Refiner):
@@ -383,236 +297,3 @@ class EmbeddingRefiner(Refiner):
             "held_out_recall": self.held_out_recall_,
             "held_out_called": self.held_out_called_,
         }
-
-
-# --- learners -----------------------------------------------------------------------
-
-
-class Committee:
-    """Fitted learners of a few kinds; members of a kind are averaged."""
-
-    def __init__(self, kinds: list[list[Any]]) -> None:
-        self.kinds = kinds
-
-    def __call__(self, Z: FloatArray) -> FloatArray:
-        """Return one column a kind."""
-        return np.column_stack([_mean_score(members, Z) for members in self.kinds])
-
-
-def _mean_score(members: list[Any], Z: FloatArray) -> FloatArray:
-    if hasattr(members[0], "decision_function"):
-        return np.mean([m.decision_function(Z) for m in members], axis=0)
-    votes = np.mean([m.predict_proba(Z)[:, 1] for m in members], axis=0)
-    return logit(np.clip(votes, 1 - SURE, SURE))
-
-
-def bagged(rows: Rows, n_bags: int, rng: np.random.Generator) -> Scorer:
-    """Set P against draws from the other rows."""
-    positive = np.flatnonzero(rows.positive)
-    other = np.flatnonzero(~rows.positive)
-    size = int(np.clip(len(positive), *BAG_ROWS))
-    chance = chances(rows, rng)
-    chance /= chance.sum()
-    trees, kernels = [], []
-    for _ in range(n_bags):
-        drawn = rng.choice(other, min(size, (len(other) + 1) // 2), False, chance)
-        kept = positive
-        if len(positive) > size:
-            kept = rng.choice(positive, size, replace=False)
-        Z = rows.Z[np.concatenate([kept, drawn])]
-        y = np.arange(len(Z)) < len(kept)
-        forest = ExtraTreesClassifier(
-            TREES // 10, class_weight="balanced", random_state=_seed(rng)
-        )
-        trees.append(forest.fit(Z, y))
-        kernel = SVC(C=1.0, class_weight="balanced", random_state=0)  # draws nothing
-        kernels.append(kernel.fit(Z, y))
-    return Committee([trees, kernels])
-
-
-def trained(rows: Rows, rng: np.random.Generator) -> Scorer:
-    """Train on the labels as if they were true."""
-    Z, y = rows.Z, rows.labels
-    few: IntArray = np.arange(len(Z))
-    if len(Z) > KERNEL_ROWS:
-        few = _stratified(y, KERNEL_ROWS, rng)
-    return Committee(
-        [
-            [ExtraTreesClassifier(TREES, random_state=_seed(rng)).fit(Z, y)],
-            [SVC(C=10.0, random_state=0).fit(Z[few], y[few])],
-            [
-                KNeighborsClassifier(min(NEIGHBORS, len(Z)), weights="distance").fit(
-                    Z, y
-                )
-            ],
-        ]
-    )
-
-
-def _stratified(y: BoolArray, size: int, rng: np.random.Generator) -> IntArray:
-    """Draw rows of both classes in their shares, at least two of each."""
-    kept = []
-    for rows in (np.flatnonzero(y), np.flatnonzero(~y)):
-        count = min(len(rows), max(2, round(size * len(rows) / len(y))))
-        kept.append(rng.choice(rows, count, replace=False))
-    return np.concatenate(kept)
-
-
-def _seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**31 - 1))
-
-
-# --- rows ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Axes:
-    """The directions in which wide embeddings spread most; narrow ones stay as is."""
-
-    mean: FloatArray
-    directions: FloatArray | None
-
-    def __call__(self, Z: FloatArray) -> FloatArray:
-        """Return coordinates, the same whatever rows come together."""
-        if self.directions is None:
-            return Z
-        out = np.empty((len(Z), self.directions.shape[1]), dtype=Z.dtype)
-        block = np.zeros((AXES_ROWS, Z.shape[1]), dtype=Z.dtype)
-        for first in range(0, len(Z), AXES_ROWS):
-            rows = Z[first : first + AXES_ROWS]
-            block[: len(rows)] = rows - self.mean
-            out[first : first + AXES_ROWS] = (block @ self.directions)[: len(rows)]
-        return out
-
-
-def leading_axes(Z: FloatArray, seed: int) -> Axes:
-    """Return the principal axes of embeddings wider than learners of distances like."""
-    if Z.shape[1] <= WIDE or len(Z) <= N_AXES:
-        return Axes(Z[:0], None)
-    found = PCA(N_AXES, svd_solver="randomized", random_state=seed)
-    found.fit(Z[:: max(1, len(Z) // WIDE_ROWS)])
-    return Axes(found.mean_, np.ascontiguousarray(found.components_.T))
-
-
-def chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
-    """Return how often rows that are not in P are drawn: by rank of normality."""
-    chance = np.ones(len(rows.Z))
-    scores = rows.scores
-    if scores is None and rows.positive.sum() > 1 and rows.free.any():
-        detector = DensityRatio(
-            around="positives", n_positives=5, device="cpu", random_state=_seed(rng)
-        )
-        known = rows.positive | rows.free
-        detector.fit(rows.Z[known], rows.positive[known].astype(np.int64))
-        scores = detector.score_samples(rows.Z)
-    if scores is not None and rows.free.any():
-        scores = scores[rows.free]
-        rank = np.searchsorted(np.sort(scores), scores, side="right") / len(scores)
-        chance[rows.free] = np.clip(RAMP * (1 - rank), LEAST_DRAW, 1)
-    return chance[~rows.positive]
-
-
-def parts(
-    rows: Rows, use: BoolArray, folds: int, seed: int
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield rows to train on and rows to judge; no group is on both sides.
-
-    Nothing is yielded where a part would leave one class without a row.
-    """
-    counts = np.bincount(rows.labels, minlength=2)
-    folds = min(folds, *counts)
-    splitter: Any = StratifiedKFold
-    if rows.groups is not None:
-        folds, splitter = min(folds, len(np.unique(rows.groups))), StratifiedGroupKFold
-    if folds < 2:
-        return
-    split = splitter(folds, shuffle=True, random_state=seed)
-    found = [
-        (train[use[train]], test)
-        for train, test in split.split(rows.Z, rows.labels, rows.groups)
-    ]
-    if all(min(np.bincount(rows.labels[train], minlength=2)) > 0 for train, _ in found):
-        yield from found
-
-
-def sure(margin: FloatArray, free: BoolArray, leave_out: float) -> BoolArray:
-    """Return the rows of U that are not among the nearest to the cut, side by side."""
-    answer = np.zeros(len(margin), dtype=bool)
-    for side in (free & (margin > 0), free & (margin <= 0)):
-        if side.any():
-            distance = np.abs(margin[side])
-            answer[side] = distance >= np.quantile(distance, leave_out)
-    return answer
-
-
-# --- scores -------------------------------------------------------------------------
-
-
-def learn_scale(columns: FloatArray, rows: Rows) -> Scale:
-    """Return the weights of the learners, by how they rank held-out P above U.
-
-    That AUC is an affine function of the true one, so no label of U is needed.
-    """
-    known = rows.positive | rows.free
-    spread = np.maximum(columns.std(axis=0), 1e-12)
-    auc = np.array([roc_auc_score(rows.positive[known], c[known]) for c in columns.T])
-    weight = np.exp(SHARPNESS * (auc - auc.max()))
-    return Scale(columns.mean(axis=0), spread, weight / weight.sum())
-
-
-def combined_share(
-    positive: FloatArray, unlabeled: FloatArray, ratios: list[PriorEstimate]
-) -> float:
-    """Return the mean of three estimates, whose errors have little in common.
-
-    The ratio of round 0 has no bias but is noisy; that of the present round is
-    steadier but a little low, since its labels go back to the very positives it
-    judges; the mixture is steadiest but presumes a form of the negatives, and may not
-    go far from the first.
-    """
-    first, last = ratios[0], ratios[-1]
-    reach = PULL * (first.high - first.low) / 2
-    centre = first.prior_in_unlabeled
-    mixture = mixture_share(positive, unlabeled, centre)
-    mixture = float(np.clip(mixture, centre - reach, centre + reach))
-    return (centre + last.prior_in_unlabeled + mixture) / 3
-
-
-def around(share: float, found: PriorEstimate) -> PriorEstimate:
-    """Return the estimate with another centre and the same width."""
-    half = (found.high - found.low) / 2
-    share = float(np.clip(share, 0, 1))
-    return replace(
-        found,
-        prior_in_unlabeled=share,
-        low=max(0.0, share - half),
-        high=min(1.0, share + half),
-    )
-
-
-def cut_at(scores: FloatArray, share: float) -> float:
-    """Return the score halfway between the last row inside ``share`` and the next."""
-    ordered = np.sort(scores)
-    outside = len(ordered) - round(share * len(ordered))
-    if outside == 0:
-        return float(np.nextafter(ordered[0], -np.inf))
-    if outside == len(ordered):
-        return float(ordered[-1])
-    return float((ordered[outside - 1] + ordered[outside]) / 2)
-
-
-def log_odds_slope(
-    positive: FloatArray, unlabeled: FloatArray, label_frequency: float
-) -> float:
-    """Return the slope a for which c·σ(a·margin) explains best which rows are in P.
-
-    σ(a·margin) is then P(y = 1), 1/2 at the cut, learned from labels that are true.
-    """
-
-    def loss(log_slope: float) -> float:
-        slope = np.exp(log_slope)
-        labelled = np.log(label_frequency) + log_expit(slope * positive)
-        not_labelled = np.log1p(-label_frequency * expit(slope * unlabeled) + 1e-12)
-        return -float(labelled.sum() + not_labelled.sum())
-
-    return float(np.exp(minimize_scalar(loss, bounds=SLOPES, method="bounded").x))

@@ -26,6 +26,7 @@ from denspu._validation import validate_embedding
 from denspu.base import Refiner, RefinerInput, Rules
 from denspu.exceptions import InvalidInputError
 from denspu.priors import estimate_prior_from_scores
+from denspu.refinement.folds import deal_folds
 
 BLOCK = 50_000
 """Rows scored at once."""
@@ -395,27 +396,6 @@ class RankingRefiner(Refiner):
             "prior_in_unlabeled": self.prior_in_unlabeled_,
             "n_called": self.n_called_,
         }
-
-
-def deal_folds(
-    positive: BoolArray, groups: IntArray | None, folds: int, rng: np.random.Generator
-) -> IntArray:
-    """Return a fold for every row: positives spread evenly, no group split."""
-    if groups is None:
-        unit, n_units = np.arange(len(positive)), len(positive)
-    else:
-        values, unit = np.unique(groups, return_inverse=True)
-        n_units = len(values)
-    held = np.bincount(unit, weights=positive, minlength=n_units)
-    folds = max(1, min(folds, int((held > 0).sum())))
-    # Units with many positives first, equals in random order, dealt like cards.
-    order = np.lexsort((rng.permutation(n_units), -held))
-    fold_of_unit = np.empty(n_units, dtype=np.int8)
-    fold_of_unit[order] = np.arange(n_units) % folds
-    fold = fold_of_unit[unit]
-    if len(np.unique(fold[~positive])) < min(2, folds):  # a fold would see no U
-        return np.zeros_like(fold)
-    return fold
 
 
 def _boosting(seed: int, **settings: Any) -> Any:
