@@ -16,10 +16,11 @@ from denspu._deadline import Deadline
 from denspu.base import RefinerInput
 from denspu.encoders import ContrastiveEncoder, IdentityEncoder, contrastive
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
+from denspu.networks.heads import WithMirror
 from denspu.networks.resnet import ResNet
 from denspu.refinement import NetworkRefiner
 from denspu.refinement import network as module
-from denspu.refinement.network import LabelLoss, RatioLoss, WithMirror
+from denspu.refinement.network_losses import LabelLoss, RatioLoss
 
 N_LABELED, N = 30, 160
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self, cast
 
@@ -25,7 +24,6 @@ import torch
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from denspu._device import resolve_device
 from denspu._parameters import Number, OneOf, Whole, check_parameters
@@ -34,12 +32,13 @@ from denspu._thresholds import prior_cut
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, Rules, forget
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
+from denspu.networks.heads import OneLogit, WithMirror
 from denspu.refinement.folds import make_folds
+from denspu.refinement.network_losses import LabelLoss, RatioLoss
 from denspu.refinement.posterior import posterior
 from denspu.refinement.smoothing import Smoother
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
-from denspu.training.batches import Batch
-from denspu.training.memory import InParts, fits, in_parts
+from denspu.training.memory import fits
 from denspu.training.plan import within
 
 SURE = 0.98
@@ -427,82 +426,3 @@ class _Work:
             device=self.device,
             batch_size=SCORE_ROWS,
         ).astype(np.float64)
-
-
-class OneLogit(nn.Module):
-    """A body and one logit."""
-
-    def __init__(self, body: nn.Module) -> None:
-        super().__init__()
-        self.body = body
-        self.head = nn.Linear(cast(int, body.n_features), 1)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return one logit a row."""
-        return cast(Tensor, self.head(self.body(x))).squeeze(1)
-
-
-class WithMirror(nn.Module):
-    """The mean logit of an image and its mirror."""
-
-    def __init__(self, module: nn.Module, flips: bool) -> None:
-        super().__init__()
-        self.module = module
-        self.flips = flips
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return one logit a row."""
-        logits = cast(Tensor, self.module(x))
-        if self.flips:
-            logits = (logits + self.module(x.flip(3))) / 2
-        return logits
-
-
-@dataclass
-class RatioLoss(InParts):
-    """P against U, both sides counting the same: the log density ratio is learned."""
-
-    as_float: Callable[[Tensor], Tensor]
-    views: Callable[[Tensor], Tensor]
-    positives: Tensor
-    parts: int = 1
-
-    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
-        """Return the loss of a batch of U and half as many random positives."""
-        (rows,) = batch
-        half = max(1, len(rows) // 2)
-        with torch.no_grad():
-            chosen = torch.randint(
-                len(self.positives), (half,), device=self.positives.device
-            )
-            x = self.views(self.as_float(torch.cat([self.positives[chosen], rows])))
-        logits = in_parts(module, x, self.parts).float()
-        return (
-            F.softplus(-logits[:half]).mean() + F.softplus(logits[half:]).mean()
-        ) / 2
-
-
-@dataclass
-class LabelLoss(InParts):
-    """Weighted cross-entropy on random views, mixed in pairs (mixup)."""
-
-    as_float: Callable[[Tensor], Tensor]
-    views: Callable[[Tensor], Tensor]
-    mixup: bool
-    parts: int = 1
-
-    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
-        """Return the loss of one batch."""
-        rows, label, weight = batch
-        with torch.no_grad():
-            x = self.views(self.as_float(rows))
-            if self.mixup:
-                # The batch is in random order, so its mirror pairs rows at random.
-                share = torch.rand((), device=x.device)
-                x, label, weight = (
-                    share * values + (1 - share) * values.flip(0)
-                    for values in (x, label, weight)
-                )
-        logits = in_parts(module, x, self.parts).float()
-        losses = F.binary_cross_entropy_with_logits(logits, label, reduction="none")
-        return (weight * losses).sum() / weight.sum().clamp_min(1e-6)
