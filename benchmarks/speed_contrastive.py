@@ -5,18 +5,23 @@
 ResNet-18 at 32×32, 1,024 samples (2,048 views) a step. Operations are counted layer by
 layer (a multiplication and an addition are two), three passes a view: forward, and two
 on the way back. The rate of a large bf16 matrix product is measured in the same run.
-Each variant is trained by the library's own loop on random pictures.
+Each variant is trained by the library's own loop on random pictures; its first epoch,
+in which torch compiles, is recorded apart. ``profile`` in the record is the share of
+the GPU's time by kind of kernel in a second training.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
 
 from denspu._random import Randomness
 from denspu.augment import PRESETS, ImageAugment
@@ -24,20 +29,47 @@ from denspu.benchmark import Record, device_name, read_records, write_record
 from denspu.encoders.contrastive import ContrastiveLoss, ContrastiveModel
 from denspu.networks.pixels import unpack
 from denspu.networks.resnet import resnet18
-from denspu.training import TensorBatches, TrainingConfig, train
+from denspu.training import History, TensorBatches, TrainingConfig, train
 
 RECORDS = Path(__file__).parent / "records" / "speed.jsonl"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is done to make a step fast."""
+
+    capture: bool = True
+    compile: bool = True
+    """The network."""
+    compile_loss: bool = True
+    """Views and loss."""
+    deterministic: bool = True
+
+
 VARIANTS = {
-    "eager": {"compile": False, "capture": False},
-    "captured": {"compile": False, "capture": True},
-    "compiled": {"compile": True, "capture": False},
-    "compiled and captured": {"compile": True, "capture": True},
-    "compiled and captured, free choice of kernels": {
-        "compile": True,
-        "capture": True,
-        "deterministic": False,
-    },
+    "eager": Variant(capture=False, compile=False, compile_loss=False),
+    "captured": Variant(compile=False, compile_loss=False),
+    "captured, network compiled": Variant(compile_loss=False),
+    "captured, all compiled (default)": Variant(),
+    "captured, all compiled, free choice of kernels": Variant(deterministic=False),
 }
+KINDS = {
+    "convolutions and projections": (
+        "conv",
+        "cudnn",
+        "xmma",
+        "cutlass",
+        "gemm",
+        "nvjet",
+    ),
+    "fused point-wise": ("triton",),
+    "resampling": ("grid_sampler", "affine"),
+    "normalisation": ("batch_norm", "bn_"),
+    "optimiser": ("multi_tensor", "fused_sgd"),
+    "random numbers": ("distribution", "philox"),
+    "copies": ("memcpy", "memset", "copy"),
+}
+"""Words in the names of kernels, the first that matches counts."""
 
 
 def operations_a_view(size: int = 32) -> float:
@@ -73,37 +105,72 @@ def matrix_rate(device: torch.device, size: int = 8192) -> float:
     return 20 * 2 * size**3 / (time.perf_counter() - start)
 
 
-def views_a_second(device: torch.device, steps: int, **options: bool) -> float:
-    """Return the rate of the last of three epochs."""
+def training(
+    device: torch.device, steps: int, variant: Variant
+) -> Callable[[], History]:
+    """Return a function that trains three epochs of a fresh network."""
     randomness = Randomness(0)
     with randomness.torch_scope("speed", device):
         n = 1024 * steps
         pixels = torch.randint(256, (n, 3, 32, 32), dtype=torch.uint8, device=device)
-        model = ContrastiveModel(resnet18(3, 32), 128)
-        views = ImageAugment(PRESETS["natural"])
-        compiled = options.get("compile", False)
-        loss = ContrastiveLoss(unpack, views, 0.2, 0.5, compile=compiled)
         labelled = torch.arange(n, device=device) % 50 == 0
-        config = TrainingConfig(
-            epochs=3, optimizer="sgd", lr=0.1, momentum=0.9, nesterov=True
+        model = ContrastiveModel(resnet18(3, 32), 128)
+    views = ImageAugment(PRESETS["natural"])
+    views(unpack(pixels[:2]))  # tables of the views go to the device
+    loss = ContrastiveLoss(unpack, views, 0.2, 0.5, compile=variant.compile_loss)
+    config = TrainingConfig(
+        epochs=3,
+        optimizer="sgd",
+        lr=0.1,
+        momentum=0.9,
+        nesterov=True,
+        compile=variant.compile,
+        capture=variant.capture,
+        deterministic=variant.deterministic,
+    )
+
+    def run() -> History:
+        with randomness.torch_scope("training", device):
+            return train(
+                model,
+                TensorBatches(pixels, labelled, batch_size=1024),
+                loss,
+                config,
+                device=device,
+                generator=randomness.generator("batches", device),
+            )
+
+    return run
+
+
+def shares_of_time(run: Callable[[], History]) -> dict[str, float]:
+    """Return the share of the GPU's time by kind of kernel, and of idle time."""
+    seconds: Counter[str] = Counter()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        history = run()
+    for event in profiler.key_averages():
+        name = event.key.lower()
+        kind = next(
+            (k for k, words in KINDS.items() if any(w in name for w in words)), "other"
         )
-        history = train(
-            model,
-            TensorBatches(pixels, labelled, batch_size=1024),
-            loss,
-            replace(config, **options),
-            device=device,
-            generator=randomness.generator("batches", device),
-        )
-    return 2 * n / history.last["seconds"]
+        seconds[kind] += event.self_device_time_total / 1e6
+    total = len(history.rows) * history.last["seconds"]  # the first one compiles
+    found = {kind: value / total for kind, value in seconds.most_common()}
+    return {**found, "idle": 1 - sum(found.values())}
 
 
 def run(args: argparse.Namespace) -> None:
     device = torch.device("cuda")
     rate = matrix_rate(device)
     operations = 3 * operations_a_view()
-    for name, options in VARIANTS.items():
-        views = views_a_second(device, args.steps, **options)
+    done = {record.variant for record in read_records(args.out)}
+    for name, variant in VARIANTS.items():
+        if name in done:
+            continue
+        run_once = training(device, args.steps, variant)
+        history = run_once()
+        views = 2 * 1024 * args.steps / history.last["seconds"]
+        shares = shares_of_time(run_once)
         torch._dynamo.reset()
         record = Record(
             dataset="random pictures, 32×32",
@@ -113,30 +180,39 @@ def run(args: argparse.Namespace) -> None:
             seed=0,
             metrics={},
             estimates={},
-            seconds={"total": 1024 * 2 * args.steps / views},
+            seconds={
+                "total": history.last["seconds"],
+                "first_epoch": history.rows[0]["seconds"],
+            },
             device=device_name("cuda"),
             extra={
                 "views_a_second": views,
                 "operations_a_view": operations,
                 "matrix_operations_a_second": rate,
                 "share_of_matrix_rate": views * operations / rate,
+                "profile": shares,
             },
         )
         write_record(record, args.out)
         print(name, f"{views:,.0f} views/s", f"{views * operations / rate:.1%}")
+        print({kind: round(share, 3) for kind, share in shares.items()}, flush=True)
 
 
 def table(out: Path) -> str:
     """Return the Markdown table of the records."""
     lines = [
-        "| training step | views a second | share of the bf16 matrix rate |",
-        "|---|---|---|",
+        "| training step | views a second | share of the bf16 matrix rate "
+        "| first epoch, s | where the time goes |",
+        "|---|---|---|---|---|",
     ]
     for record in read_records(out):
         extra = record.extra
+        largest = sorted(extra["profile"].items(), key=lambda item: -item[1])[:4]
         lines.append(
             f"| {record.variant} | {extra['views_a_second']:,.0f} "
-            f"| {extra['share_of_matrix_rate']:.0%} |"
+            f"| {extra['share_of_matrix_rate']:.0%} "
+            f"| {record.seconds['first_epoch']:.1f} "
+            f"| {', '.join(f'{kind} {share:.0%}' for kind, share in largest)} |"
         )
     return "\n".join(lines)
 

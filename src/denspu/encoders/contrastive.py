@@ -513,11 +513,11 @@ class ContrastiveLoss(InParts):
         compile: bool = False,
     ) -> None:
         self.as_float = as_float
-        self.views = views
+        self.views = self.plain_views = views
         self.contrast = nt_xent
-        if compile:  # many small operations become a few
-            self.views = torch.compile(views)
-            self.contrast = torch.compile(nt_xent)
+        if compile:  # many small operations become a few; once, for one size of batch
+            self.views = torch.compile(views, dynamic=False)
+            self.contrast = torch.compile(nt_xent, dynamic=False)
         self.temperature = temperature
         self.positive_weight = positive_weight
         self.parts = 1
@@ -538,7 +538,7 @@ class ContrastiveLoss(InParts):
         """Return the memory one sample's two views take in a training step."""
         rows = self.as_float(data[:TRIAL_ROWS].to(device))
         with torch.random.fork_rng(devices=[device]):
-            views = torch.cat([self.views(rows), self.views(rows)])
+            views = torch.cat([self.plain_views(rows), self.plain_views(rows)])
         before = torch.cuda.memory_allocated(device)
         with torch.autocast(device.type, dtype=torch.bfloat16):
             z = module(views)

@@ -290,7 +290,7 @@ class _Runner:
     ) -> None:
         self.module = module
         if config.compile:
-            self.module = cast(nn.Module, torch.compile(module))
+            self.module = cast(nn.Module, torch.compile(module, dynamic=False))
         self.config = config
         self.average = average
         self.bf16 = config.precision == "bf16" or (
