@@ -73,6 +73,7 @@ ENDING: dict[str, dict[str, Any]] = {
 REFINE: dict[str, dict[str, Any]] = {
     "all ingredients": {},
     "without P against U": {"ratio_epochs": 0},
+    "without the risk": {"risk_epochs": 0},
     "without smoothing": {"smooth": 0},
     "one round": {"rounds": 1},
     "three rounds": {"rounds": 3, "tolerance": 0.0},

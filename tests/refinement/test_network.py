@@ -20,7 +20,7 @@ from denspu.networks.heads import WithMirror
 from denspu.networks.resnet import ResNet
 from denspu.refinement import NetworkRefiner
 from denspu.refinement import network as module
-from denspu.refinement.network_losses import LabelLoss, RatioLoss
+from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
 
 N_LABELED, N = 30, 160
 
@@ -77,6 +77,7 @@ def begin(encoder):
 def small(**changes):
     settings = {
         "ratio_epochs": 4,
+        "risk_epochs": 4,
         "rounds": 2,
         "epochs": 4,
         "batch_size": 40,
@@ -161,7 +162,9 @@ def test_rounds_end_when_labels_stand_still(begin):
     assert all(0 <= share <= 1 for share in refiner.changed_)
 
 
-def test_without_the_ratio_the_boundary_is_where_it_starts(begin, monkeypatch):
+@pytest.fixture
+def first_labels(monkeypatch):
+    """Note the labels with which rounds begin."""
     seen = []
     step = NetworkRefiner._round
 
@@ -170,14 +173,52 @@ def test_without_the_ratio_the_boundary_is_where_it_starts(begin, monkeypatch):
         return step(self, number, labels, start, work)
 
     monkeypatch.setattr(NetworkRefiner, "_round", note)
+    return seen
+
+
+ONE = {"epochs": 1, "rounds": 1}
+
+
+def test_without_networks_the_boundary_is_where_it_starts(begin, first_labels):
     start = begin()
-    refiner = small(ratio_epochs=0, smooth=0, epochs=1, rounds=1).refine(start)
-    assert np.array_equal(seen[0], start.labels)
+    alone = {"ratio_epochs": 0, "risk_epochs": 0, **ONE}
+    refiner = small(smooth=0, **alone).refine(start)
+    order = np.argsort(start.labels[start.unlabeled], kind="stable")
+    assert (np.diff(first_labels[0][start.unlabeled][order]) >= 0).all()
     assert not hasattr(refiner, "prior_")
     assert "prior_interval" not in refiner.facts()
-    small(ratio_epochs=0, smooth=5, epochs=1, rounds=1).refine(start)
-    assert not np.array_equal(seen[1], start.labels)
-    assert (seen[1][start.positive] == 1).all()
+    small(smooth=5, **alone).refine(start)
+    assert not np.array_equal(first_labels[1], first_labels[0])
+    assert (first_labels[1][start.positive] == 1).all()
+
+
+@pytest.mark.parametrize("prior", [0.1, 0.3, 0.6])
+def test_rounds_begin_with_as_many_positives_as_the_prior_says(
+    begin, first_labels, prior
+):
+    start = begin(prior_in_unlabeled=prior)
+    small(ratio_epochs=0, risk_epochs=1, **ONE).refine(start)
+    called = np.sum(first_labels[0][start.unlabeled] > 0.5)
+    assert called == pytest.approx(prior * start.unlabeled.sum(), abs=1)
+
+
+def test_the_ratio_has_half_a_say_in_the_prior(begin, first_labels):
+    start = begin(prior_in_unlabeled=0.1)
+    refiner = small(risk_epochs=1, **ONE).refine(start)
+    share = (0.1 + refiner.prior_.prior_in_unlabeled) / 2
+    called = np.sum(first_labels[0][start.unlabeled] > 0.5)
+    assert called == pytest.approx(share * start.unlabeled.sum(), abs=1)
+
+
+def test_the_risk_alone_finds_the_positives(begin):
+    """Start labels say nothing: what is learned comes from P, U and the prior."""
+    start = begin(labels=np.where(begin().positive, 1.0, 0.5))
+    work = module._Work(start, torch.device("cpu"), module.Randomness(0))
+    refiner = small(risk_epochs=12)
+    refiner.encoder_ = start.encoder
+    scores = refiner._lowest_risk(start.prior_in_unlabeled, start, work)
+    truth = np.arange(N) < N // 2
+    assert roc_auc_score(truth[start.unlabeled], scores[start.unlabeled]) > 0.9
 
 
 def test_ratio_scores_come_from_networks_that_have_not_seen_the_row(begin, monkeypatch):
@@ -209,12 +250,12 @@ def test_ratio_scores_come_from_networks_that_have_not_seen_the_row(begin, monke
 
 def test_settings_reach_the_training(begin):
     start = begin()
-    cheap = {"epochs": 1, "rounds": 1, "ratio_epochs": 1}
+    cheap = {"epochs": 1, "rounds": 1, "ratio_epochs": 1, "risk_epochs": 1}
     plain = small(**cheap).refine(start).labels_
     for change in ({"lr": 0.01}, {"weight_decay": 0.5}, {"batch_size": 20},
                    {"mixup": False}, {"weighted": False}, {"ema_decay": None},
                    {"smooth": 0}, {"crop": 1.0}, {"erase": 0.0}, {"folds": 3},
-                   {"ratio_epochs": 2}):  # fmt: skip
+                   {"ratio_epochs": 2}, {"risk_epochs": 2}):  # fmt: skip
         labels = small(**{**cheap, **change}).refine(start).labels_
         assert not np.array_equal(labels, plain), change
 
@@ -279,7 +320,8 @@ def test_a_deadline_is_kept_and_the_epochs_are_told(begin):
 
 def test_without_a_deadline_all_epochs_are_taken(begin):
     told = small(epochs=2, rounds=2, tolerance=0.0).refine(begin()).facts()["epochs"]
-    assert told == {"ratio/0": 4, "ratio/1": 4, "round/0": 2, "round/1": 2}
+    ratio, rounds = {"ratio/0": 4, "ratio/1": 4}, {"round/0": 2, "round/1": 2}
+    assert told == {**ratio, "risk": 4, **rounds}
 
 
 def test_fewer_epochs_mean_a_shorter_average_and_warm_up(begin, monkeypatch):
@@ -291,7 +333,8 @@ def test_fewer_epochs_mean_a_shorter_average_and_warm_up(begin, monkeypatch):
 
     monkeypatch.setattr(module, "train", note)
     monkeypatch.setattr("denspu.training.plan._seconds_per_step", lambda *_: 1e9)
-    small(epochs=200, rounds=1, ratio_epochs=0).refine(begin(deadline=Deadline(60.0)))
+    hurried = small(epochs=200, rounds=1, ratio_epochs=0, risk_epochs=0)
+    hurried.refine(begin(deadline=Deadline(60.0)))
     (hurried,) = configs
     assert hurried.epochs == 1
     assert hurried.warmup_epochs == pytest.approx(0.1)
@@ -379,6 +422,18 @@ def test_ratio_loss_by_hand():
     side_p = np.log1p(np.exp(-2.0))
     side_u = np.log1p(np.exp([0.0, 1.0, -1.0, 3.0])).mean()
     assert found.item() == pytest.approx((side_p + side_u) / 2, abs=1e-6)
+
+
+def test_risk_loss_by_hand():
+    """The bracket is negative here: too few of U are called positive for the prior."""
+    loss = RiskLoss(same, same, torch.full((3, 1), 2.0), prior=0.6)
+    unlabeled = torch.tensor([[0.0], [1.0], [-1.0], [-3.0]])
+    found = loss(lambda x: x[:, 0], (unlabeled,))
+    right = 1 / (1 + np.exp(-2.0))
+    called = np.mean(1 / (1 + np.exp(-unlabeled.numpy())))
+    assert called < 0.6 * right
+    expected = 2 * (0.6 * (1 - right) + 0.6 * right - called)
+    assert found.item() == pytest.approx(expected, abs=1e-6)
 
 
 def test_mirror_images_get_the_mean():

@@ -1,5 +1,6 @@
 """Losses as pure functions of tensors."""
 
 from denspu.losses.contrastive import nt_xent
+from denspu.losses.risk import absolute_risk
 
-__all__ = ["nt_xent"]
+__all__ = ["absolute_risk", "nt_xent"]

@@ -6,7 +6,12 @@
    likely a row of U is positive (:mod:`denspu.refinement.posterior`).
    Where positives are rare this is all: the ranking counts, and hard labels would be
    nearly all negative.
-2. *Rounds*: a fresh copy learns the likelier label of every row, unsure rows counting
+2. *Risk*: another copy, trained on all rows, lowers the PU risk at the class prior
+   found so far (:func:`denspu.losses.absolute_risk`). Boundary and ratio judge a row by
+   its neighbourhood and err together where a kind of negative lies among positives;
+   the risk asks that U as a whole come out right, and errs elsewhere.
+   The three are joined, and as many rows are called positive as the prior says.
+3. *Rounds*: a fresh copy learns the likelier label of every row, unsure rows counting
    little, and labels all rows anew. Each round starts from the encoder, so that no
    label is kept because a network has memorised it.
 """
@@ -34,7 +39,7 @@ from denspu.base import Refiner, RefinerInput, Rules, forget
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.heads import OneLogit, WithMirror
 from denspu.refinement.folds import make_folds
-from denspu.refinement.network_losses import LabelLoss, RatioLoss
+from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
 from denspu.refinement.posterior import posterior
 from denspu.refinement.smoothing import Smoother
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
@@ -44,10 +49,16 @@ from denspu.training.plan import within
 SURE = 0.98
 """Probabilities are kept inside (1 - SURE, SURE) where two are combined."""
 
+FAR = 4.0
+"""Largest log-odds that the risk's network may claim; its sigmoid loss is overbold."""
+
 SCORE_ROWS = 1000
 
 RATIO_SHARE = 0.3
 """Part of the time left that the ratio step may take."""
+
+RISK_SHARE = 0.2
+"""Part of the time then left that the risk step may take."""
 
 
 class NetworkRefiner(Refiner):
@@ -59,6 +70,8 @@ class NetworkRefiner(Refiner):
         Epochs of P against U; 0 goes on from the boundary's labels alone.
     folds : int, default=2
         Parts of the rows in the ratio step; each is scored by the others' networks.
+    risk_epochs : int, default=8
+        Epochs on the PU risk; 0 leaves this step out.
     rounds : int, default=2
         Rounds of training on labels, at most.
     epochs : int, default=20
@@ -97,6 +110,7 @@ class NetworkRefiner(Refiner):
     _rules: ClassVar[Rules] = {
         "ratio_epochs": (Whole(0),),
         "folds": (Whole(2),),
+        "risk_epochs": (Whole(0),),
         "rounds": (Whole(1),),
         "epochs": (Whole(1),),
         "tolerance": (Number(0, 1),),
@@ -116,6 +130,7 @@ class NetworkRefiner(Refiner):
         *,
         ratio_epochs: int = 5,
         folds: int = 2,
+        risk_epochs: int = 8,
         rounds: int = 2,
         epochs: int = 20,
         tolerance: float = 0.002,
@@ -134,6 +149,7 @@ class NetworkRefiner(Refiner):
     ) -> None:
         self.ratio_epochs = ratio_epochs
         self.folds = folds
+        self.risk_epochs = risk_epochs
         self.rounds = rounds
         self.epochs = epochs
         self.tolerance = tolerance
@@ -196,16 +212,49 @@ class NetworkRefiner(Refiner):
     # --- the ratio -------------------------------------------------------------------
 
     def _first_labels(self, start: RefinerInput, work: _Work) -> FloatArray:
-        """Join the boundary's labels with what networks say that tell P from U."""
-        labels = start.labels
+        """Join the boundary's labels with those of networks that know P and U only."""
+        labels, prior = start.labels, start.prior_in_unlabeled
         if self.ratio_epochs:
             learned = self._learned_ratio(start, work, self.ratio_epochs)
-            both = (logit(_kept(labels)) + logit(_kept(learned))) / 2
-            labels = start.pinned(expit(both))
+            labels = start.pinned(expit((_log_odds(labels) + _log_odds(learned)) / 2))
+            if hasattr(self, "prior_"):
+                prior = (prior + self.prior_.prior_in_unlabeled) / 2
         if self.smooth:
             smoother = Smoother(start.Z, self.smooth, work.device)
             labels = smoother(start.pinned(labels), rounds=2, pin=start.pinned)
-        return labels
+        score = _log_odds(labels)
+        if self.risk_epochs:
+            risk = self._lowest_risk(prior, start, work)
+            score = (score + np.clip(risk, -FAR, FAR)) / 2
+        free = start.unlabeled & ~start.known_negative
+        if not free.any():
+            return start.pinned(labels)
+        # Where many rows are equal the cut falls on them: they stay undecided.
+        return start.pinned(expit(score - prior_cut(score[free], prior)))
+
+    def _lowest_risk(
+        self, prior: float, start: RefinerInput, work: _Work
+    ) -> FloatArray:
+        """Return log-odds by a network that lowers the PU risk."""
+        positives = work.rows(start.positive).to(work.device)
+        loss = RiskLoss(work.as_float, self._views(work), positives, prior=prior)
+        batches = TensorBatches(
+            work.rows(start.unlabeled),
+            batch_size=self.batch_size,
+            drop_last=True,
+            device=work.device,
+        )
+        configure = partial(self._config, self.lr / 5, batches)
+        module = work.train(
+            loss,
+            batches,
+            configure,
+            self.risk_epochs,
+            "risk",
+            RISK_SHARE,
+            self.verbose,
+        )
+        return work.score(module, np.ones(len(start.positive), dtype=bool))
 
     def _learned_ratio(
         self, start: RefinerInput, work: _Work, epochs: int
@@ -355,8 +404,8 @@ class NetworkRefiner(Refiner):
         return found
 
 
-def _kept(labels: FloatArray) -> FloatArray:
-    return np.clip(labels, 1 - SURE, SURE)
+def _log_odds(labels: FloatArray) -> FloatArray:
+    return np.asarray(logit(np.clip(labels, 1 - SURE, SURE)), dtype=np.float64)
 
 
 class _Work:
