@@ -76,7 +76,7 @@ REFINE: dict[str, dict[str, Any]] = {
     "without the risk": {"risk_epochs": 0},
     "without smoothing": {"smooth": 0},
     "one round": {"rounds": 1},
-    "three rounds": {"rounds": 3, "tolerance": 0.0},
+    "two rounds": {"rounds": 2},
     "without weights": {"weighted": False},
     "without mixup": {"mixup": False},
     "without averaged weights": {"ema_decay": None},

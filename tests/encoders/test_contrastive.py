@@ -215,7 +215,9 @@ def test_auto_on_a_cpu(tiny_images):
 @pytest.mark.parametrize(
     ("n_rows", "kind", "device", "epochs"),
     [
-        (50_000, "image", "cuda", 150),
+        (50_000, "image", "cuda", 140),
+        (1_000, "image", "cuda", 300),
+        (10_000_000, "image", "cuda", 30),
         (50, "image", "cpu", 100),
         (2_000, "image", "cpu", 40),  # 160,000 views
         (1_000_000, "image", "cpu", 3),

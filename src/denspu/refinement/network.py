@@ -72,7 +72,7 @@ class NetworkRefiner(Refiner):
         Parts of the rows in the ratio step; each is scored by the others' networks.
     risk_epochs : int, default=8
         Epochs on the PU risk; 0 leaves this step out.
-    rounds : int, default=2
+    rounds : int, default=3
         Rounds of training on labels, at most.
     epochs : int, default=20
         Epochs of a round.
@@ -131,7 +131,7 @@ class NetworkRefiner(Refiner):
         ratio_epochs: int = 5,
         folds: int = 2,
         risk_epochs: int = 8,
-        rounds: int = 2,
+        rounds: int = 3,
         epochs: int = 20,
         tolerance: float = 0.002,
         weighted: bool = True,
