@@ -15,7 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PAGES = ("README.md", "docs/paper.md", "docs/detectors.md", "docs/recipe.md")
+sys.path.insert(0, str(HERE))  # some scripts use others
+PAGES = (
+    "README.md",
+    "docs/paper.md",
+    "docs/detectors.md",
+    "docs/methods.md",
+    "docs/recipe.md",
+)
 SOURCES = {
     "digits": "digits.py",
     "paper": "paper_preset.py",
@@ -23,6 +30,8 @@ SOURCES = {
     "neighbours": "neighbours.py",
     "rare": "rare.py",
     "small-tables": "small_tables.py",
+    "facts": "facts.py",
+    "methods": "methods.py",
 }
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)
 

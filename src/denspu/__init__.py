@@ -16,15 +16,24 @@ if TYPE_CHECKING:
     from denspu.data import load_dataset as load_dataset
     from denspu.data import make_pu as make_pu
     from denspu.methods.dens_pu import DensPU as DensPU
+    from denspu.priors import estimate_prior as estimate_prior
 
 _HOME = {
     "DensPU": "denspu.methods.dens_pu",
+    "estimate_prior": "denspu.priors",
     "load_dataset": "denspu.data",
     "make": "denspu._registry",
     "make_pu": "denspu.data",
 }
 
-__all__ = ["DensPU", "__version__", "load_dataset", "make", "make_pu"]
+__all__ = [
+    "DensPU",
+    "__version__",
+    "estimate_prior",
+    "load_dataset",
+    "make",
+    "make_pu",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -187,5 +187,6 @@ PART_METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "selector": ("select",),
         "classifier": ("fit", "decision_function or predict_proba"),
         "refiner": ("refine", "decision_function"),
+        "prior": ("estimate",),
     }
 )

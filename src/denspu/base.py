@@ -50,6 +50,9 @@ from denspu.exceptions import (
 
 Rules = Mapping[str, tuple[Rule, ...]]
 
+FAR_TOO_MANY = 10
+"""A model that calls so many times the estimated share positive is not trusted."""
+
 DEGENERACY_SAMPLE = 2_000
 """Unlabelled rows looked at when asking whether a fit is degenerate."""
 
@@ -369,14 +372,24 @@ class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
         )
 
     def _warn_if_degenerate(self, data: PUInput) -> None:
-        """Warn when the fitted model says the same of every unlabelled row."""
+        """Warn when U is called all one class, or positive far beyond the prior."""
         share = self._positive_share_of_unlabeled(data)
+        expected = getattr(self, "prior_in_unlabeled_", None)
         if share in (0.0, 1.0):
             verdict = "negative" if share == 0 else "positive"
             warnings.warn(
                 f"{type(self).__name__} calls every unlabelled row {verdict}. The "
                 "ranking in decision_function may still be useful; look at stages_ "
                 "and at the features before trusting predict.",
+                DegenerateFitWarning,
+                stacklevel=3,
+            )
+        elif expected is not None and share > FAR_TOO_MANY * expected:
+            warnings.warn(
+                f"{type(self).__name__} calls {share:.1%} of the unlabelled rows "
+                f"positive, where the estimated share is {expected:.2%}. Trust the "
+                "ranking in decision_function, not predict; a method made for rare "
+                "positives (dens_pu) or a threshold of your own serves better.",
                 DegenerateFitWarning,
                 stacklevel=3,
             )

@@ -207,7 +207,7 @@ def test_the_ratio_has_half_a_say_in_the_prior(begin, first_labels):
     refiner = small(risk_epochs=1, **ONE).refine(start)
     share = (0.1 + refiner.prior_.prior_in_unlabeled) / 2
     called = np.sum(first_labels[0][start.unlabeled] > 0.5)
-    assert called == pytest.approx(share * start.unlabeled.sum(), abs=1)
+    assert called == pytest.approx(share * start.unlabeled.sum(), abs=1.5)
 
 
 def test_the_risk_alone_finds_the_positives(begin):

@@ -34,6 +34,12 @@ def test_linear():
     )
 
 
+def test_a_cosine_may_end_above_zero():
+    found = factors(epochs=3, schedule="cosine", lr_floor=0.7)
+    usual = factors(epochs=3, schedule="cosine")
+    assert found == pytest.approx([0.7 + 0.3 * factor for factor in usual])
+
+
 def test_warm_up_then_cosine_over_the_rest():
     found = factors(epochs=3, schedule="cosine", warmup_epochs=0.5)
     assert found[:2] == [0.5, 1.0]

@@ -58,11 +58,23 @@ def _table(kind: str, entries: Sequence[Entry]) -> Table:
         if rooms_with_choice:
             row.append(", ".join(e.inputs))
         if kind == "method":
-            row += [e.assumption or "", e.scenario or "", YES_NO[e.needs_prior]]
+            row.append(_needs(e))
         rows.append(row)
     names += ["takes"] if rooms_with_choice else []
-    names += ["labels", "scenario", "needs prior"] if kind == "method" else []
+    names += ["assumes, needs, uses"] if kind == "method" else []
     return _plain_table(TITLES[kind], names, rows)
+
+
+def _needs(entry: Entry) -> str:
+    """Return a method's facts in a few words."""
+    words = [
+        entry.assumption,
+        None if entry.scenario == "any" else entry.scenario,
+        "a prior" if entry.needs_prior else None,
+        "a network" if entry.deep else None,
+        "known negatives" if entry.uses_known_negatives else None,
+    ]
+    return ", ".join(word for word in words if word)
 
 
 def _plain_table(

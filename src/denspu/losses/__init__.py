@@ -1,6 +1,25 @@
 """Losses as pure functions of tensors."""
 
 from denspu.losses.contrastive import nt_xent
-from denspu.losses.risk import absolute_risk
+from denspu.losses.risk import (
+    MARGIN_LOSSES,
+    absolute,
+    absolute_risk,
+    logistic_loss,
+    non_negative,
+    risk_parts,
+    sigmoid_loss,
+    unbiased,
+)
 
-__all__ = ["absolute_risk", "nt_xent"]
+__all__ = [
+    "MARGIN_LOSSES",
+    "absolute",
+    "absolute_risk",
+    "logistic_loss",
+    "non_negative",
+    "nt_xent",
+    "risk_parts",
+    "sigmoid_loss",
+    "unbiased",
+]

@@ -108,26 +108,12 @@ def sensible(data: PUInput, device: str) -> dict[str, Any]:
     """Return parts that suit the data and the machine."""
     on_gpu = device.startswith("cuda")
     parts: dict[str, Any]
-    if data.kind == "table" and on_sphere(data.X):
-        parts = {
-            "encoder": IdentityEncoder(),
-            "densifier": NoDensity(),
-            "detector": _ratio(data, on_gpu),
-        }
-    elif not _is_own_embedding(data, on_gpu):
-        size = max(data.X.shape[1:3])
-        parts = {
-            "encoder": ContrastiveEncoder(
-                image_size=None if on_gpu or size <= CPU_SIZE else CPU_SIZE
-            ),
-            "densifier": NoDensity(),
-            "detector": _ratio(data, on_gpu),
-        }
+    sphere = data.kind == "table" and on_sphere(data.X)
+    if sphere or not _is_own_embedding(data, on_gpu):
+        parts = {"densifier": NoDensity(), "detector": _ratio(data, on_gpu)}
     else:
-        parts = {
-            "encoder": TabularEncoder() if data.kind == "table" else IdentityEncoder(),
-            **_local_boundary(data),
-        }
+        parts = _local_boundary(data)
+    parts["encoder"] = default_encoder(data, device)
     n = len(data.positive)
     return {
         **parts,
@@ -137,6 +123,19 @@ def sensible(data: PUInput, device: str) -> dict[str, Any]:
         "contamination": "heldout",
         "checks": FOLDS if n <= CHECKED_ROWS else 1,
     }
+
+
+def default_encoder(data: PUInput, device: str) -> Any:
+    """Return the encoder that suits the data and the machine."""
+    on_gpu = device.startswith("cuda")
+    if data.kind == "table":
+        return IdentityEncoder() if on_sphere(data.X) else TabularEncoder()
+    if _is_own_embedding(data, on_gpu):
+        return IdentityEncoder()
+    size = max(data.X.shape[1:3])
+    return ContrastiveEncoder(
+        image_size=None if on_gpu or size <= CPU_SIZE else CPU_SIZE
+    )
 
 
 def _is_own_embedding(data: PUInput, on_gpu: bool) -> bool:

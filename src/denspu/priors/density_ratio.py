@@ -11,6 +11,7 @@ binomial bounds stand in for their uniform ones, which are blind to a rare class
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -19,7 +20,8 @@ from scipy.stats import t as student
 
 from denspu._parameters import Number, Whole
 from denspu._typing import FloatArray, IntArray
-from denspu.exceptions import InvalidInputError, InvalidParameterError
+from denspu.exceptions import InvalidParameterError
+from denspu.priors._base import PriorEstimator, check_scores
 
 RISKS = (1e-2, 1e-3, 1e-4, 1e-5)
 """Chances that a bound is wrong; the estimate is the mean over them."""
@@ -89,8 +91,8 @@ def estimate_prior_from_scores(
     >>> found.prior_in_unlabeled, round(found.prior, 3)
     (0.3, 0.533)
     """
-    positive = _scores(scores_positive, "scores_positive")
-    unlabeled = _scores(scores_unlabeled, "scores_unlabeled")
+    positive = check_scores(scores_positive, "scores_positive")
+    unlabeled = check_scores(scores_unlabeled, "scores_unlabeled")
     _check("level", level, Number(0, 1, "neither"))
     _check("n_resamples", n_resamples, Whole(0))
     n, m = len(positive), len(unlabeled)
@@ -102,6 +104,24 @@ def estimate_prior_from_scores(
         drawn = [bins.resampled(rng).best_ratio(bounds)[0] for _ in range(n_resamples)]
         low, high = _interval(prior, drawn, level, n, m)
     return PriorEstimate(prior, low, high, float(level), cut, n, m)
+
+
+class DensityRatioPrior(PriorEstimator):
+    """The ratio q_U / q_P at the cut where its exact upper bound is least.
+
+    :func:`estimate_prior_from_scores` as an estimator.
+    """
+
+    def _estimate(
+        self, P: FloatArray, U: FloatArray, rng: np.random.Generator
+    ) -> float:
+        return Bins.of(P, U).best_ratio(bounds_of(len(P), len(U)))[0]
+
+
+@lru_cache(maxsize=4)
+def bounds_of(n_positive: int, n_unlabeled: int) -> Bounds:
+    """Return the bounds for two sample sizes; resamples ask for the same ones again."""
+    return Bounds(n_positive, n_unlabeled)
 
 
 class Bounds:
@@ -181,16 +201,6 @@ def _interval(
     variance = max(float(np.var(drawn)) * (degrees + 1) / degrees, floor)
     error = student.ppf((1 + level) / 2, degrees) * np.sqrt(variance)
     return max(0.0, float(prior - error)), min(1.0, float(prior + error))
-
-
-def _scores(scores: FloatArray, argument: str) -> FloatArray:
-    scores = np.asarray(scores, dtype=np.float64)
-    if scores.ndim != 1 or not len(scores) or not np.isfinite(scores).all():
-        raise InvalidInputError(
-            f"{argument} must be one finite score a row, at least one row. Got shape "
-            f"{scores.shape}."
-        )
-    return scores
 
 
 def _check(argument: str, value: object, rule: Number | Whole) -> None:

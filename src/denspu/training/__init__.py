@@ -1,6 +1,11 @@
 """One training loop for every network in the project, and fixed-batch inference."""
 
-from denspu.training.batches import BalancedBatches, Batches, TensorBatches
+from denspu.training.batches import (
+    BalancedBatches,
+    Batches,
+    PUBatches,
+    TensorBatches,
+)
 from denspu.training.checkpoint import Checkpoint
 from denspu.training.config import Plateau, TrainingConfig
 from denspu.training.history import History
@@ -13,6 +18,7 @@ __all__ = [
     "Checkpoint",
     "History",
     "Hook",
+    "PUBatches",
     "Plateau",
     "Step",
     "TensorBatches",

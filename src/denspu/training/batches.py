@@ -126,6 +126,68 @@ class BalancedBatches:
             yield tuple(tensor[rows] for tensor in self.tensors)
 
 
+class PUBatches:
+    """Labelled positives beside rows of a pool that stands for U.
+
+    Every batch holds the same number of each, so that no mean is ever empty. Positives
+    come in turn, each as often as the others; an epoch is one pass over the pool.
+    Batches are ``(rows of P, rows of the pool, their numbers in P, in the pool)``.
+
+    Parameters
+    ----------
+    rows : Tensor
+        All rows, on any device.
+    positive, pool : Tensor of int
+        Row numbers. In the one-sample scenario the pool holds P too.
+    batch_size : int
+        Rows of the pool in a batch.
+    n_positive : int or None
+        Rows of P in a batch; ``None``: their share of the pool, at least 2.
+    device : torch.device, optional
+        Where batches go.
+    """
+
+    def __init__(
+        self,
+        rows: Tensor,
+        positive: Tensor,
+        pool: Tensor,
+        *,
+        batch_size: int,
+        n_positive: int | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.rows = rows
+        self.positive = positive.to(rows.device)
+        self.pool = pool.to(rows.device)
+        self.batch_size = min(batch_size, len(pool))
+        share = round(self.batch_size * len(positive) / len(pool))
+        self.n_positive = n_positive or max(2, share)
+        self.device = device
+
+    @property
+    def streams(self) -> bool:
+        """Tell whether batches travel from the computer's memory to the device."""
+        return self.device is not None and self.device != self.rows.device
+
+    def __len__(self) -> int:
+        return len(self.pool) // self.batch_size
+
+    def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
+        """Yield the batches of one epoch."""
+        pool = self.pool[shuffled(self.pool, generator)]
+        turns = -(-len(self) * self.n_positive // len(self.positive))
+        orders = [shuffled(self.positive, generator) for _ in range(turns)]
+        positive = self.positive[torch.cat(orders)]
+        for step in range(len(self)):
+            p = positive[step * self.n_positive : (step + 1) * self.n_positive]
+            u = pool[step * self.batch_size : (step + 1) * self.batch_size]
+            batch: Batch = (self.rows[p], self.rows[u], p, u)
+            if self.streams:
+                batch = tuple(tensor.to(self.device) for tensor in batch)
+            yield batch
+
+
 def shuffled(rows: Tensor, generator: torch.Generator) -> Tensor:
     """Return a random order of the rows, on their device."""
     order = torch.randperm(len(rows), generator=generator, device=generator.device)

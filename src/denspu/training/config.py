@@ -38,6 +38,8 @@ class TrainingConfig:
     nesterov: bool = False
     betas: tuple[float, float] = (0.9, 0.999)
     schedule: Literal["constant", "cosine", "linear"] = "constant"
+    lr_floor: float = 0.0
+    """Share of the learning rate at which the cosine schedule ends."""
     warmup_epochs: float = 0.0
     clip_norm: float | None = None
     ema_decay: float | None = None
@@ -107,7 +109,8 @@ class TrainingConfig:
                 return (step + 1) / warmup
             done = min(1.0, (step - warmup) / total)
             if self.schedule == "cosine":
-                return 0.5 * (1 + math.cos(math.pi * done))
+                fall = 0.5 * (1 + math.cos(math.pi * done))
+                return self.lr_floor + (1 - self.lr_floor) * fall
             return 1 - done if self.schedule == "linear" else 1.0
 
         return factor

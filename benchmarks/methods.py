@@ -1,0 +1,321 @@
+"""Every method on digits, beside the same methods of pulearn and pu-toolbox.
+
+    pip install pulearn==0.2.0 pu-toolbox==1.11.0
+    python benchmarks/methods.py --seeds 0 1 2 3 4
+
+The split of ``small_tables.py``: 70/30 by class, 20 % of the training positives
+labelled. Every method runs with its defaults. Those that need a class prior run twice,
+once with the prior their own library estimates and once with the true one. Peers that
+are not installed are skipped; one that raises has no record, and the table says so.
+Nothing was tuned on seeds 0-4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from denspu._registry import registry
+from denspu.benchmark import (
+    Record,
+    device_name,
+    read_records,
+    summarize,
+    write_record,
+)
+from denspu.metrics import oracle_metrics
+from small_tables import split, svc, vote
+
+RECORDS = Path(__file__).parent / "records" / "methods.jsonl"
+SHOWN = ("f1", "accuracy", "roc_auc")
+NONE, OWN, TRUE = "no prior", "prior estimated", "true prior"
+
+Decide = Callable[[Any], Any]
+Make = Callable[[Any, Any, float | None, int], Decide]
+"""(X, y, true prior or None, seed) to a decision function, above 0 = positive."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method of a package under one way to come by the prior."""
+
+    package: str
+    name: str
+    key: str
+    """The method of ours that it is compared with."""
+    prior: str
+    fit: Make
+
+    @property
+    def variant(self) -> str:
+        return f"{self.name}, {self.prior}"
+
+
+def both(package: str, name: str, key: str, fit: Make) -> Iterator[Row]:
+    """Yield a method that needs a prior, twice."""
+    yield Row(package, name, key, OWN, fit)
+    yield Row(package, name, key, TRUE, fit)
+
+
+# --- ours ---------------------------------------------------------------------------
+
+
+def ours() -> Iterator[Row]:
+    for key, entry in registry().of_kind("method").items():
+        if not entry.needs_prior:
+            yield Row("denspu", key, key, NONE, _ours(key))
+        else:
+            yield from both("denspu", key, key, _ours(key))
+
+
+def _ours(key: str) -> Make:
+    def fit(X: Any, y: Any, prior: float | None, seed: int) -> Decide:
+        given = {} if prior is None else {"prior": prior}
+        model = registry().get(key).build(random_state=seed, device="cpu", **given)
+        return model.fit(X, y).decision_function
+
+    return fit
+
+
+# --- peers --------------------------------------------------------------------------
+
+
+def pulearn_rows() -> Iterator[Row]:
+    import pulearn
+
+    def elkan_noto(base: Any) -> Make:
+        return lambda X, y, prior, seed: vote(
+            pulearn.ElkanotoPuClassifier(
+                base, hold_out_ratio=0.2, random_state=seed
+            ).fit(X, y)
+        )
+
+    def bagging(base: Any) -> Make:
+        return lambda X, y, prior, seed: vote(
+            pulearn.BaggingPuClassifier(
+                base, n_estimators=50, max_samples=int(y.sum()), random_state=seed
+            ).fit(X, y)
+        )
+
+    def nnpu(X: Any, y: Any, prior: float | None, seed: int) -> Decide:
+        if prior is None:
+            prior = float(pulearn.ScarEMPriorEstimator().estimate(X, y).pi)
+        model = pulearn.NNPUClassifier(
+            prior, learning_rate=1.0, max_iter=5000, random_state=seed
+        )
+        return vote(model.fit(X, y))
+
+    forest = RandomForestClassifier(200, random_state=0)
+    linear = LogisticRegression(max_iter=2000)
+    tree = DecisionTreeClassifier(random_state=0)
+    for name, key, fit in (
+        ("Elkanoto(LR)", "elkan_noto", elkan_noto(linear)),
+        ("Elkanoto(RF200)", "elkan_noto", elkan_noto(forest)),
+        ("Bagging(DT, 50)", "pu_bagging", bagging(tree)),
+        ("Bagging(SVC, 50)", "pu_bagging", bagging(svc())),
+    ):
+        yield Row("pulearn", name, key, NONE, fit)
+    yield from both("pulearn", "NNPU linear", "nnpu", nnpu)
+
+
+def pu_toolbox_rows() -> Iterator[Row]:
+    import pu_toolbox
+
+    def prior_of(X: Any, y: Any, given: float | None) -> float:
+        if given is not None:
+            return given
+        return float(pu_toolbox.ClassPriorEstimator().fit(X, y).estimate())
+
+    def elkan_noto(base: Any) -> Make:
+        return lambda X, y, prior, seed: vote(
+            pu_toolbox.ElkanNotoClassifier(base, random_state=seed).fit(X, y)
+        )
+
+    def upu(basis: str) -> Make:
+        def fit(X: Any, y: Any, prior: float | None, seed: int) -> Decide:
+            width = float(np.median(pdist(X))) if basis == "rbf" else None
+            model = pu_toolbox.UPUClassifier(
+                prior_of(X, y, prior),
+                basis=basis,
+                kernel_width=width,
+                random_state=seed,
+            )
+            return vote(model.fit(X, y))
+
+        return fit
+
+    def nnpu(X: Any, y: Any, prior: float | None, seed: int) -> Decide:
+        model = pu_toolbox.NonNegativePUClassifier(
+            class_prior=prior_of(X, y, prior), random_state=seed, device="cpu"
+        )
+        return vote(model.fit(X, y))
+
+    def deep(name: str) -> Make:
+        def fit(X: Any, y: Any, prior: float | None, seed: int) -> Decide:
+            model = getattr(pu_toolbox, name)(
+                prior_of(X, y, prior), random_state=seed, device="cpu"
+            )
+            return vote(model.fit(X, y))
+
+        return fit
+
+    def centroid(name: str) -> Make:
+        """The flip rate h = P(unlabelled | positive) follows from the prior."""
+
+        def fit(X: Any, y: Any, prior: float | None, seed: int) -> Decide:
+            flipped = 1 - y.mean() / prior_of(X, y, prior)
+            model = getattr(pu_toolbox, name)(flipped, random_state=seed)
+            return vote(model.fit(X, y))
+
+        return fit
+
+    forest = RandomForestClassifier(200, random_state=0)
+    none: tuple[tuple[str, str, Make], ...] = (
+        ("elkan_noto", "elkan_noto", elkan_noto(None)),
+        ("elkan_noto (RF200)", "elkan_noto", elkan_noto(forest)),
+        (
+            "pusb (LR)",
+            "pusb",
+            lambda X, y, prior, seed: vote(pu_toolbox.PUSBClassifier().fit(X, y)),
+        ),
+    )
+    for name, key, fit in none:
+        yield Row("pu_toolbox", name, key, NONE, fit)
+    for name, key, fit in (
+        ("upu linear", "upu", upu("linear")),
+        ("upu rbf", "upu", upu("rbf")),
+        ("nnpu", "nnpu", nnpu),
+        ("dist_pu", "dist_pu", deep("DistPUClassifier")),
+        ("self_pu", "self_pu", deep("SelfPUClassifier")),
+        ("ldce", "kldce", centroid("LDCEClassifier")),
+        ("kldce", "kldce", centroid("KLDCEClassifier")),
+    ):
+        yield from both("pu_toolbox", name, key, fit)
+
+
+def rows() -> Iterator[Row]:
+    """Yield every row whose package is installed."""
+    yield from ours()
+    for package, found in (("pulearn", pulearn_rows), ("pu_toolbox", pu_toolbox_rows)):
+        if importlib.util.find_spec(package) is None:
+            print(f"{package} is not installed: skipped")
+        else:
+            yield from found()
+
+
+# --- measuring ----------------------------------------------------------------------
+
+
+def measure_one(row: Row, dataset: str, seed: int) -> Record | None:
+    """Fit one method on one split; a peer that raises gives no record."""
+    pu, X_test, y_test = split(dataset, seed)
+    prior = pu.oracle.prior if row.prior == TRUE else None
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            decide = row.fit(pu.X, pu.y, prior, seed)
+            seconds = time.perf_counter() - start
+            metrics = oracle_metrics(y_test, decide(X_test))
+    except Exception as error:
+        if row.package == "denspu":
+            raise
+        print(f"seed {seed}: {row.package} {row.variant} raises {error!r}")
+        return None
+    return Record(
+        dataset=dataset,
+        method=row.package,
+        variant=row.variant,
+        n_labeled=pu.n_labeled,
+        seed=seed,
+        metrics=metrics,
+        estimates={},
+        seconds={"total": seconds},
+        device=device_name("cpu"),
+        extra={"compared_with": row.key, "true_prior": pu.oracle.prior},
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    done = {(r.dataset, r.method, r.variant, r.seed) for r in read_records(args.out)}
+    for row in rows():
+        if args.only and row.key not in args.only:
+            continue
+        for seed in args.seeds:
+            if (args.dataset, row.package, row.variant, seed) in done:
+                continue
+            record = measure_one(row, args.dataset, seed)
+            if record is not None:
+                write_record(record, args.out)
+                print(
+                    f"{row.package} {row.variant}, seed {seed}: "
+                    f"{record.metrics['f1']:.3f}",
+                    flush=True,
+                )
+
+
+def table(out: Path, dataset: str = "digits") -> str:
+    """Return the Markdown table: a method of ours, then the same of the peers."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for record in read_records(out):
+        if record.dataset == dataset:
+            key = record.extra["compared_with"]
+            groups.setdefault((key, record.method, record.variant), []).append(record)
+    unit = np.median(
+        [
+            r.seconds["total"]
+            for k, found in groups.items()
+            if k[:2] == ("dens_pu", "denspu")
+            for r in found
+        ]
+        or [1.0]
+    )
+    lines = [
+        "| method | package | seeds | F1 | accuracy | ROC AUC | seconds, dens_pu = 1 |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    order = list(registry().of_kind("method"))
+    packages = ("denspu", "pulearn", "pu_toolbox")
+    for (_, package, variant), found in sorted(
+        groups.items(), key=lambda g: (order.index(g[0][0]), packages.index(g[0][1]))
+    ):
+        cells = ["{:.3f} ± {:.3f}".format(*summarize(found, m)) for m in SHOWN]
+        seconds = np.median([r.seconds["total"] for r in found]) / unit
+        title = f"**{variant}**" if package == "denspu" else variant
+        lines.append(
+            f"| {title} | {package} | {len(found)} | {' | '.join(cells)} "
+            f"| {seconds:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--dataset", default="digits")
+    parser.add_argument("--only", nargs="+", help="keys of our methods")
+    parser.add_argument("--out", type=Path, default=RECORDS)
+    parser.add_argument("--table", action="store_true", help="only print the table")
+    args = parser.parse_args()
+    if not args.table:
+        run(args)
+    print(table(args.out, args.dataset))
+
+
+if __name__ == "__main__":
+    main()

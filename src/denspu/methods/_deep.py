@@ -1,0 +1,440 @@
+"""What every PU method that trains a network shares: rows, prior, batches, answers.
+
+A method is a subclass with ``_learn(task)``: it asks the task for networks, trains them
+on its loss, and leaves ``module_`` behind. Whether rows are pixels, a table or the
+embedding of any encoder is settled here, so that a method runs on all of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from denspu._deadline import Deadline
+from denspu._device import resolve_device
+from denspu._parameters import InstanceOf, Number, OneOf, Part, Whole
+from denspu._random import Randomness
+from denspu._registry import resolve_part
+from denspu._typing import FloatArray, IntArray, RandomState
+from denspu._validation import PUInput, allows_nan, check_embedding
+from denspu.base import PUClassifier, Rules, forget, prepare_part, refuse_kind
+from denspu.encoders import TabularEncoder
+from denspu.exceptions import InvalidParameterError
+from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE, Scenario, resolve_prior
+from denspu.networks.backbones import (
+    BACKBONES,
+    IMAGE_BACKBONES,
+    SMALLEST,
+    build_backbone,
+    suitable,
+)
+from denspu.networks.pixels import PixelScale, pack, unpack
+from denspu.training import (
+    Batches,
+    History,
+    Hook,
+    PUBatches,
+    Step,
+    TrainingConfig,
+    in_fixed_batches,
+    train,
+)
+from denspu.training.batches import Batch
+from denspu.training.loop import Loss
+from denspu.training.memory import InParts, fits, in_parts
+from denspu.training.plan import within
+
+Risk = Callable[[Tensor, Tensor], Tensor | Mapping[str, Tensor]]
+
+COMMON_RULES: Rules = {
+    "encoder": (OneOf(None), Part("encoder")),
+    "network": (OneOf("auto", *BACKBONES), InstanceOf(nn.Module)),
+    "epochs": (OneOf("auto"), Whole(1)),
+    "batch_size": (OneOf("auto"), Whole(2)),
+    "lr": (OneOf("auto"), Number(0, closed="neither")),
+    "weight_decay": (Number(0),),
+    "max_seconds": (OneOf(None), Number(0, closed="neither")),
+    "verbose": (Whole(0),),
+}
+"""Rules of the arguments that every deep method has."""
+
+Auto = Literal["auto"]
+
+WHOLE = 4096
+"""Rows up to which a batch holds them all. Small samples need it: the mean over a few
+positives is so noisy that the negative part of the risk crosses zero by chance."""
+
+LARGE = {"epochs": 120, "batch_size": 256, "lr": 5e-4}
+"""What ``"auto"`` means for larger samples: how the papers are compared."""
+
+SMALL = {"epochs": 200, "batch_size": WHOLE, "lr": 1e-3}
+
+PRIOR_RULES: Rules = {"prior": PRIOR_RULE, "scenario": SCENARIO_RULE}
+
+
+@dataclass
+class PULoss(InParts):
+    """A risk of the logits of P and of the pool, as a loss for the training loop."""
+
+    as_float: Callable[[Tensor], Tensor]
+    risk: Risk
+    parts: int = 1
+
+    def __call__(
+        self, module: nn.Module, batch: Batch
+    ) -> Tensor | Mapping[str, Tensor]:
+        """Return the risk of one batch; one pass, so that statistics are shared."""
+        positive, pool = batch[:2]
+        x = self.as_float(torch.cat([positive, pool]))
+        logits = in_parts(module, x, self.parts).float()
+        return self.risk(logits[: len(positive)], logits[len(positive) :])
+
+
+@dataclass
+class Task:
+    """Rows on the device, who is who among them, and how networks are trained."""
+
+    rows: Tensor
+    """Packed: pixels as integers, else floats."""
+    as_float: Callable[[Tensor], Tensor]
+    positive: IntArray
+    """Numbers of the labelled rows."""
+    unlabeled: IntArray
+    pool: IntArray
+    """Numbers of the rows that stand for the population: U, and P too where it was
+    taken out of the sample."""
+    known_negative: IntArray
+    groups: IntArray | None
+    device: torch.device
+    randomness: Randomness
+    deadline: Deadline
+    plan: TrainingConfig
+    batch_size: int
+    build: Callable[[], nn.Module]
+    verbose: int = 0
+    prior: float = float("nan")
+    """Share of positives in the population."""
+    prior_in_unlabeled: float = float("nan")
+    epochs: dict[str, int] = field(default_factory=dict)
+    """Epochs taken, by the name of the training."""
+
+    def network(self, name: str = "weights") -> nn.Module:
+        """Return a fresh network; the name chooses its random start."""
+        with self.randomness.torch_scope(name, self.device):
+            return self.build()
+
+    def index(self, rows: IntArray) -> Tensor:
+        """Return row numbers as a tensor beside the rows."""
+        return torch.from_numpy(np.asarray(rows, dtype=np.int64)).to(self.rows.device)
+
+    def batches(
+        self,
+        *,
+        positive: IntArray | None = None,
+        pool: IntArray | None = None,
+        batch_size: int | None = None,
+        n_positive: int | None = None,
+    ) -> PUBatches:
+        """Return batches of P and the pool, or of other rows in their place."""
+        return PUBatches(
+            self.rows,
+            self.index(self.positive if positive is None else positive),
+            self.index(self.pool if pool is None else pool),
+            batch_size=batch_size or self.batch_size,
+            n_positive=n_positive,
+            device=self.device,
+        )
+
+    def loss(self, risk: Risk) -> PULoss:
+        """Return a risk of logits as a loss on batches."""
+        return PULoss(self.as_float, risk)
+
+    def train(
+        self,
+        module: nn.Module,
+        loss: Loss | Sequence[Step],
+        name: str,
+        *,
+        batches: Batches | None = None,
+        share: float = 1.0,
+        hooks: Sequence[Hook] = (),
+        **changes: Any,
+    ) -> History:
+        """Train a network; ``changes`` replace settings of the plan.
+
+        ``share`` is the part of the time left that it may take under ``max_seconds``.
+        """
+        batches = batches if batches is not None else self.batches()
+        config = replace(self.plan, **changes)
+        with self.randomness.torch_scope(f"{name}/training", self.device):
+            if callable(loss):
+                config = within(
+                    self.deadline,
+                    module,
+                    batches,
+                    loss,
+                    config,
+                    device=self.device,
+                    share=share,
+                )
+            history = train(
+                module,
+                batches,
+                loss,
+                config,
+                device=self.device,
+                generator=self.randomness.generator(
+                    f"{name}/batches", self.rows.device
+                ),
+                hooks=hooks,
+                verbose=self.verbose,
+                name=name,
+            )
+        self.epochs[name] = len(history)
+        return history
+
+    def logits(self, module: nn.Module, rows: IntArray) -> FloatArray:
+        """Return a network's answers for some rows, in evaluation mode."""
+        return in_fixed_batches(
+            module, self.rows[self.index(rows)], self.as_float, device=self.device
+        ).astype(np.float64)
+
+
+class DeepPU(PUClassifier):
+    """A PU method that trains a network of one logit.
+
+    Parameters
+    ----------
+    prior : float or "estimate", default="estimate"
+        Share of positives in the population: in all rows (one-sample), or in U
+        (two-sample).
+    scenario : {"one-sample", "two-sample"}, default="one-sample"
+        Was P taken out of the sample whose rest is U, or drawn apart from it?
+    encoder : str, object or None, default=None
+        ``None`` learns from the rows themselves; an encoder, by key or fitted and
+        frozen, puts its embedding in their place.
+    network : {"auto", "mlp", "cnn", "resnet18", "vgg16", "linear"} or nn.Module
+        ``"auto"``: the papers' networks, convolutions for colour images and a
+        perceptron for the rest. A module of your own is copied; it returns one logit a
+        row.
+    epochs, batch_size, lr : number or "auto", default="auto"
+        Of Adam with a cosine schedule; an epoch is one pass over U. ``"auto"``: 120,
+        256 and 0.0005; up to 4,096 rows 200, all of them, and 0.001.
+    weight_decay : float, default=5e-3
+    max_seconds : float or None, default=None
+        Trains fewer epochs where time is short; ``epochs_`` says how many.
+    random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    module_ : nn.Module
+    history_ : History
+    prior_, prior_in_unlabeled_ : float
+        What was given or estimated.
+    epochs_ : dict
+        Epochs of each training by its name.
+    """
+
+    needs_prior: ClassVar[bool] = True
+    _rules: ClassVar[Rules] = {**PRIOR_RULES, **COMMON_RULES}
+
+    scenario: Scenario = "one-sample"
+    prior: float | Literal["estimate"]
+
+    def __init__(
+        self,
+        *,
+        prior: float | Literal["estimate"] = "estimate",
+        scenario: Scenario = "one-sample",
+        encoder: Any = None,
+        network: Any = "auto",
+        epochs: int | Auto = "auto",
+        batch_size: int | Auto = "auto",
+        lr: float | Auto = "auto",
+        weight_decay: float = 5e-3,
+        max_seconds: float | None = None,
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.prior = prior
+        self.scenario = scenario
+        self.encoder = encoder
+        self.network = network
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.max_seconds = max_seconds
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    # --- learning --------------------------------------------------------------------
+
+    def _fit(self, data: PUInput, randomness: Randomness) -> None:
+        deadline = Deadline(self.max_seconds)
+        device = resolve_device(self.device)
+        self.device_ = str(device)
+        self.cut_ = 0.0
+        for name in ("prior_", "prior_in_unlabeled_"):
+            forget(self, name)
+        rows = self._represent(data, randomness)
+        task = self._task(rows, data, randomness, device, deadline)
+        if self.needs_prior:
+            embedded = None if self.encoder is None else rows.numpy()
+            task.prior, task.prior_in_unlabeled = resolve_prior(
+                self.prior,
+                data,
+                self.scenario,
+                randomness,
+                rows=embedded,
+                device=self.device_,
+            )
+            self.prior_, self.prior_in_unlabeled_ = task.prior, task.prior_in_unlabeled
+        self._learn(task)
+        self.epochs_ = dict(task.epochs)
+
+    @abstractmethod
+    def _learn(self, task: Task) -> None:
+        """Train, and leave ``module_`` and ``history_`` behind."""
+
+    def _task(
+        self,
+        rows: Tensor,
+        data: PUInput,
+        randomness: Randomness,
+        device: torch.device,
+        deadline: Deadline,
+    ) -> Task:
+        one_sample = self.scenario == "one-sample"
+        pool = np.ones(len(rows), dtype=bool) if one_sample else data.unlabeled
+        usual = SMALL if int(pool.sum()) <= WHOLE else LARGE
+        chosen = {
+            name: default if getattr(self, name) == "auto" else getattr(self, name)
+            for name, default in usual.items()
+        }
+        return Task(
+            rows=rows.to(device) if fits(rows, device) else rows,
+            as_float=self._as_float,
+            positive=np.flatnonzero(data.positive),
+            unlabeled=np.flatnonzero(data.unlabeled),
+            pool=np.flatnonzero(pool),
+            known_negative=np.flatnonzero(data.known_negative),
+            groups=data.groups,
+            device=device,
+            randomness=randomness,
+            deadline=deadline,
+            plan=self._plan(device, int(chosen["epochs"]), chosen["lr"]),
+            batch_size=int(chosen["batch_size"]),
+            build=self._builder(tuple(rows.shape[1:])),
+            verbose=self.verbose,
+        )
+
+    def _plan(self, device: torch.device, epochs: int, lr: float) -> TrainingConfig:
+        return TrainingConfig(
+            epochs=epochs,
+            optimizer="adam",
+            lr=lr,
+            weight_decay=self.weight_decay,
+            schedule="cosine",
+            capture=device.type == "cuda",
+        )
+
+    def _builder(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+        """Return what makes fresh networks for rows of a shape."""
+        if isinstance(self.network, nn.Module):
+            given = self.network
+            return lambda: fresh_copy(given)
+        name = suitable(shape) if self.network == "auto" else self.network
+        if name in IMAGE_BACKBONES and len(shape) == 1:
+            what = "an embedding" if self.encoder is not None else "a table"
+            raise InvalidParameterError(
+                f"network={name!r} takes images, and would be given {what} of "
+                f"{shape[0]} columns. Pass network='mlp', 'linear' or 'auto'."
+            )
+        if len(shape) == 3 and min(shape[1:]) < SMALLEST.get(name, 1):
+            raise InvalidParameterError(
+                f"network={name!r} takes images of at least {SMALLEST[name]} pixels a "
+                f"side, not {shape[1]}×{shape[2]}. Pass network='auto' or 'cnn'."
+            )
+        return lambda: build_backbone(name, shape)
+
+    # --- rows ------------------------------------------------------------------------
+
+    def _represent(self, data: PUInput, randomness: Randomness) -> Tensor:
+        """Learn how rows become tensors, and return them packed."""
+        if self.encoder is not None:
+            encoder = resolve_part(self.encoder, "encoder", argument="encoder")
+            self.encoder_ = prepare_part(
+                encoder,
+                randomness,
+                "encoder",
+                device=self.device_,
+                verbose=self.verbose,
+            )
+            refuse_kind(self.encoder_, data.kind, "encoder")
+            self.encoder_.fit(data.X, data.positive.astype(np.int64))
+            Z = self._embed(data.X)
+            self.centre_ = Z.mean(axis=0)
+            self.spread_ = Z.std(axis=0) + 1e-6
+        elif data.kind == "image":
+            self.scale_ = PixelScale.of(data.X)
+        else:
+            self.table_ = TabularEncoder().fit(data.X)
+        return self._packed(data.X)
+
+    def _embed(self, X: Any) -> FloatArray:
+        Z = check_embedding(self.encoder_.transform(X), argument="the encoder's output")
+        return Z.astype(np.float32)
+
+    def _packed(self, X: Any) -> Tensor:
+        if self.encoder is not None:
+            return torch.from_numpy((self._embed(X) - self.centre_) / self.spread_)
+        if self.input_kind_ == "image":
+            return pack(X, self.scale_)
+        return torch.from_numpy(np.asarray(self.table_.transform(X), np.float32))
+
+    def _as_float(self, rows: Tensor) -> Tensor:
+        return rows if rows.is_floating_point() else unpack(rows)
+
+    # --- answers ---------------------------------------------------------------------
+
+    def _logits(self, X: Any) -> FloatArray:
+        """Return the network's answers for checked rows."""
+        return in_fixed_batches(
+            self.module_,
+            self._packed(X),
+            self._as_float,
+            device=resolve_device(self.device),
+        ).astype(np.float64)
+
+    def _decide(self, X: Any) -> FloatArray:
+        return self._logits(X) - self.cut_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        encoder = self.encoder
+        tags.input_tags.allow_nan = encoder in (None, "tabular", "contrastive") or (
+            not isinstance(encoder, str | type) and allows_nan(encoder)
+        )
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def fresh_copy(module: nn.Module) -> nn.Module:
+    """Return a copy of a network with a random start of its own."""
+    copied = copy.deepcopy(module)
+    for layer in copied.modules():
+        reset = getattr(layer, "reset_parameters", None)
+        if callable(reset):
+            reset()
+    return copied

@@ -1,0 +1,61 @@
+"""The class prior of a method: given, or estimated from P and U."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from denspu._parameters import Number, OneOf, Rule
+from denspu._random import Randomness
+from denspu._validation import PUInput
+from denspu.exceptions import InvalidParameterError
+from denspu.priors import estimate_prior
+
+Scenario = Literal["one-sample", "two-sample"]
+
+PRIOR_RULE: tuple[Rule, ...] = (OneOf("estimate"), Number(0, 1, "neither"))
+SCENARIO_RULE: tuple[Rule, ...] = (OneOf("one-sample", "two-sample"),)
+
+SMALLEST = 1e-6
+"""An estimated share is kept inside (SMALLEST, 1 - SMALLEST): risks divide by it."""
+
+
+def resolve_prior(
+    prior: float | str,
+    data: PUInput,
+    scenario: Scenario,
+    randomness: Randomness,
+    *,
+    rows: Any = None,
+    device: str = "auto",
+) -> tuple[float, float]:
+    """Return the share of positives in the population, and inside U.
+
+    ``rows`` are embeddings to estimate from; by default the rows of ``data``. In the
+    one-sample scenario P was taken out of the sample, so U holds a smaller share.
+    """
+    n_positive, n = int(data.positive.sum()), len(data.positive)
+    if isinstance(prior, str):
+        report = estimate_prior(
+            data.X if rows is None else rows,
+            data.positive.astype(int),
+            scenario=scenario,
+            groups=data.groups,
+            encoder="auto" if rows is None else "identity",
+            random_state=randomness.seed("prior"),
+            device=device,
+        )
+        return _kept(report.prior), _kept(report.prior_in_unlabeled)
+    if scenario == "two-sample":
+        return float(prior), float(prior)
+    if prior <= n_positive / n:
+        raise InvalidParameterError(
+            f"prior={prior!r} is the share of positives among all {n} rows, and "
+            f"{n_positive} of them ({n_positive / n:.4g}) carry a label already. Pass "
+            "a larger share, prior='estimate', or scenario='two-sample' if U was drawn "
+            "apart from P."
+        )
+    return float(prior), (float(prior) * n - n_positive) / (n - n_positive)
+
+
+def _kept(share: float) -> float:
+    return min(max(float(share), SMALLEST), 1 - SMALLEST)

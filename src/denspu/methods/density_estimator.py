@@ -1,0 +1,174 @@
+"""Density estimators: the rows of U where P is least dense are the negatives.
+
+Basile, Di Mauro, Esposito, Ferilli and Vergari, "Density Estimators for
+Positive-Unlabeled Learning", 2018 (New Frontiers in Mining Complex Patterns).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
+
+from denspu._parameters import Number, OneOf, Part, Whole
+from denspu._registry import resolve_part
+from denspu._typing import FloatArray, IntArray, RandomState
+from denspu.base import Rules, prepare_part
+from denspu.methods._estimator import (
+    ESTIMATOR_RULES,
+    EstimatorPU,
+    EstimatorTask,
+    margins,
+)
+from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE
+from denspu.methods._reliable import positives_against, reliable
+from denspu.methods.one_class import fit_detector
+from denspu.refinement.folds import make_folds
+from denspu.refinement.margins import cut_at
+
+BANDWIDTHS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
+"""Widths of the kernel density that are tried, of rows with variance 1 a column."""
+
+COMPONENTS = (1, 2, 3, 5, 8)
+"""Numbers of Gaussians that are tried."""
+
+
+class DensityEstimator(EstimatorPU):
+    """Fit a density to P, take the least dense rows of U as negatives, and classify.
+
+    Parameters
+    ----------
+    density : "mixture", "kernel", str or object, default="kernel"
+        ``"mixture"``: Gaussians with diagonal covariance, their number by the Bayesian
+        information criterion. ``"kernel"``: a kernel density, its width by held-out
+        likelihood. Or a registered detector, or an object with ``fit`` and
+        ``score_samples``.
+    negatives : float, default=0.8
+        Share of the expected negatives in U that are taken, those of lowest density.
+    max_dims : int, default=20
+        Principal components on which the two densities are estimated.
+    prior : float or "estimate", default="estimate"
+        Share of positives in the population: in all rows (one-sample), or in U.
+    scenario : {"one-sample", "two-sample"}, default="one-sample"
+    estimator : "auto", str or object, default="auto"
+        The classifier: a kernel machine, or boosted trees beyond 10,000 rows.
+    encoder, random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    density_ : object
+    negative_index_ : array
+        Numbers of the rows taken as negatives.
+    prior_, prior_in_unlabeled_ : float
+    """
+
+    _rules: ClassVar[Rules] = {
+        **ESTIMATOR_RULES,
+        "density": (OneOf("mixture", "kernel"), Part("detector")),
+        "negatives": (Number(0, 1, "right"),),
+        "max_dims": (Whole(1),),
+        "prior": PRIOR_RULE,
+        "scenario": SCENARIO_RULE,
+    }
+
+    def __init__(
+        self,
+        *,
+        density: Any = "kernel",
+        negatives: float = 0.8,
+        max_dims: int = 20,
+        prior: float | Literal["estimate"] = "estimate",
+        scenario: Literal["one-sample", "two-sample"] = "one-sample",
+        estimator: Any = "auto",
+        encoder: Any = "auto",
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.density = density
+        self.negatives = negatives
+        self.max_dims = max_dims
+        self.prior = prior
+        self.scenario = scenario
+        self.estimator = estimator
+        self.encoder = encoder
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _uses_embedding(self) -> bool:
+        return True
+
+    def _train(self, task: EstimatorTask) -> None:
+        scores = self._densities(task)
+        self.prior_, self.prior_in_unlabeled_, inside = task.prior(
+            self.prior, self.scenario
+        )
+        free = scores[task.free]
+        cut = cut_at(free, 1 - self.negatives * (1 - inside))
+        self.negative_index_ = reliable(task, scores < cut, scores)
+        self.estimator_ = positives_against(task, self.negative_index_, "final")
+
+    def _densities(self, task: EstimatorTask) -> FloatArray:
+        """Return how dense P is at every row."""
+        given = self.density
+        if isinstance(given, str) and given in ("mixture", "kernel"):
+            rows = few_columns(task.Z, self.max_dims, task.randomness.seed("columns"))
+            P = rows[task.positive]
+            if given == "mixture":
+                self.density_ = mixture(P, task.randomness.seed("density"))
+            else:
+                groups = task.data.groups
+                of_positives = None if groups is None else groups[task.positive]
+                rng = task.randomness.numpy("density")
+                self.density_ = kernel_density(P, of_positives, rng)
+            return np.asarray(self.density_.score_samples(rows))
+        part = resolve_part(given, "detector", argument="density")
+        part = prepare_part(part, task.randomness, "density", device=self.device_)
+        self.density_ = fit_detector(part, task.Z, task.positive, task.free)
+        return np.asarray(self.density_.score_samples(task.Z))
+
+    def _score(self, rows: Any) -> FloatArray:
+        return margins(self.estimator_, rows)
+
+
+def few_columns(Z: FloatArray, most: int, seed: int) -> FloatArray:
+    """Return at most so many principal components, of overall variance 1 a column."""
+    if Z.shape[1] > most:
+        most = min(most, len(Z))
+        Z = PCA(most, random_state=seed).fit_transform(Z)
+    spread = float(np.sqrt(Z.var(axis=0).mean()))
+    return np.asarray(Z / (spread if spread > 0 else 1.0))
+
+
+def mixture(P: FloatArray, seed: int) -> Any:
+    """Return the mixture of Gaussians with the best information criterion (BIC)."""
+    found = [
+        GaussianMixture(
+            k, covariance_type="diag", reg_covar=1e-2, random_state=seed
+        ).fit(P)
+        for k in COMPONENTS
+        if 2 * k <= len(P)
+    ]
+    return min(found, key=lambda model: float(model.bic(P)))
+
+
+def kernel_density(
+    P: FloatArray, groups: IntArray | None, rng: np.random.Generator
+) -> Any:
+    """Return the kernel density whose width explains held-out positives best."""
+    everyone = np.ones(len(P), dtype=bool)
+    fold = make_folds(everyone, groups, min(5, len(P)), rng)
+
+    def held_out(width: float) -> float:
+        parts = [k for k in np.unique(fold) if (fold != k).any()]
+        return sum(
+            float(KernelDensity(bandwidth=width).fit(P[fold != k]).score(P[fold == k]))
+            for k in parts
+        )
+
+    return KernelDensity(bandwidth=max(BANDWIDTHS, key=held_out)).fit(P)

@@ -1,0 +1,228 @@
+"""Dist-PU: answers whose mean agrees with the label distribution.
+
+Zhao, Xu, Jiang, Wen and Huang, "Dist-PU: Positive-Unlabeled Learning from a Label
+Distribution Perspective", CVPR 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from denspu._parameters import Number, OneOf
+from denspu._typing import RandomState
+from denspu.base import Rules
+from denspu.losses.label_distribution import (
+    CLAMP,
+    entropy,
+    label_distribution,
+    mixup_loss,
+)
+from denspu.losses.mixup import beta_share, mixed, random_order
+from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._prior import Scenario
+from denspu.methods._several import look
+from denspu.training import History, Hook, TrainState
+from denspu.training.batches import Batch
+from denspu.training.memory import InParts, in_parts
+
+LR_FLOOR = 0.7
+"""Share of its learning rate at which the main phase ends."""
+
+
+@dataclass
+class MainLoss(InParts):
+    """Label distribution, entropy, and mixup of pseudo-labels kept in a bank."""
+
+    as_float: Callable[[Tensor], Tensor]
+    prior: float
+    bank: Tensor
+    """The last answer for each row."""
+    entropy_weight: Tensor
+    """Grows with the epochs; a tensor, so that a recorded step sees it grow."""
+    mixup_weight: float
+    mixup_entropy: float
+    alpha: float
+    parts: int = 1
+
+    def __call__(self, module: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Return the loss, and put the new answers for rows of U into the bank."""
+        positive, pool, _, numbers = batch
+        n = len(positive)
+        x = self.as_float(torch.cat([positive, pool]))
+        label = torch.cat([self.bank.new_ones(n), self.bank[numbers]])
+        share = beta_share(self.alpha, x.device)
+        order = random_order(len(x), x.device)
+        between = self._logits(module, mixed(x, x[order], share))
+        clean = self._logits(module, x)
+        apart = label_distribution(clean[:n], clean[n:], self.prior)
+        loss = (
+            apart
+            + self.entropy_weight * entropy(clean[n:])
+            + self.mixup_entropy * entropy(between)
+            + self.mixup_weight * mixup_loss(between, label, label[order], share)
+        )
+        self.bank.index_copy_(0, numbers, torch.sigmoid(clean[n:]).detach())
+        return {"loss": loss, "distribution": apart}
+
+    def _logits(self, module: nn.Module, x: Tensor) -> Tensor:
+        return in_parts(module, x, self.parts).float().clamp(-CLAMP, CLAMP)
+
+
+class MainPhase(Hook):
+    """Fill the bank from the warmed-up network; raise the weight of the entropy."""
+
+    def __init__(self, task: Task, loss: MainLoss, most: float) -> None:
+        self.task = task
+        self.loss = loss
+        self.most = most
+
+    def on_train_start(self, state: TrainState) -> None:
+        """Write the first pseudo-labels."""
+        found = look(state.module, self.task, self.task.pool, state.module)
+        numbers = self.task.index(self.task.pool).to(self.loss.bank.device)
+        self.loss.bank[numbers] = torch.sigmoid(found)
+
+    def on_epoch_start(self, state: TrainState) -> None:
+        """Set the weight of the entropy: from 0 to ``most``, slowly at first."""
+        done = state.epoch / state.config.epochs
+        self.loss.entropy_weight.fill_(self.most * (1 - math.cos(math.pi / 2 * done)))
+
+
+class DistPU(DeepPU):
+    """Make the mean answer 1 on P and the class prior on U, and each answer sure.
+
+    A warm-up on the label distribution; then, with a new optimiser, mixup of the
+    network's own answers beside it.
+
+    Parameters
+    ----------
+    warm_up : float, default=0.5
+        Share of the epochs spent on the warm-up.
+    lr : float or "auto", default=1e-4
+        Of the warm-up.
+    main_lr : float or "auto", default="auto"
+        Of the main phase; ``"auto"``: a tenth of ``lr``.
+    main_weight_decay : float, default=1e-3
+        Of the main phase; ``weight_decay`` is that of the warm-up.
+    warm_up_entropy : float, default=0.002
+        How much the entropy of the answers on U counts in the warm-up.
+    entropy_weight : float, default=0.004
+        The same at the end of the main phase, which begins at 0.
+    mixup_weight : float, default=5.0
+        How much the cross-entropy on mixed rows counts.
+    mixup_entropy : float, default=0.04
+        How much the entropy of the answers on mixed rows counts.
+    mixup_alpha : float, default=6.0
+        Rows are mixed in shares drawn from Beta(α, α).
+    prior, scenario, encoder, network, epochs, batch_size, weight_decay
+        As in :class:`denspu.methods._deep.DeepPU`; ``epochs`` of both phases together.
+    max_seconds, random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    warm_up_history_ : History
+        Of the warm-up; ``history_`` is that of the main phase.
+    """
+
+    _rules: ClassVar[Rules] = {
+        **DeepPU._rules,
+        "warm_up": (Number(0, 1, "neither"),),
+        "main_lr": (OneOf("auto"), Number(0, closed="neither")),
+        "main_weight_decay": (Number(0),),
+        "warm_up_entropy": (Number(0),),
+        "entropy_weight": (Number(0),),
+        "mixup_weight": (Number(0),),
+        "mixup_entropy": (Number(0),),
+        "mixup_alpha": (Number(0, closed="neither"),),
+    }
+
+    def __init__(
+        self,
+        *,
+        warm_up: float = 0.5,
+        main_lr: float | Auto = "auto",
+        main_weight_decay: float = 1e-3,
+        warm_up_entropy: float = 0.002,
+        entropy_weight: float = 0.004,
+        mixup_weight: float = 5.0,
+        mixup_entropy: float = 0.04,
+        mixup_alpha: float = 6.0,
+        prior: float | Literal["estimate"] = "estimate",
+        scenario: Scenario = "one-sample",
+        encoder: Any = None,
+        network: Any = "auto",
+        epochs: int | Auto = "auto",
+        batch_size: int | Auto = "auto",
+        lr: float | Auto = 1e-4,
+        weight_decay: float = 5e-3,
+        max_seconds: float | None = None,
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            prior=prior,
+            scenario=scenario,
+            encoder=encoder,
+            network=network,
+            epochs=epochs,
+            batch_size=batch_size,
+            lr=lr,
+            weight_decay=weight_decay,
+            max_seconds=max_seconds,
+            random_state=random_state,
+            device=device,
+            verbose=verbose,
+        )
+        self.warm_up = warm_up
+        self.main_lr = main_lr
+        self.main_weight_decay = main_weight_decay
+        self.warm_up_entropy = warm_up_entropy
+        self.entropy_weight = entropy_weight
+        self.mixup_weight = mixup_weight
+        self.mixup_entropy = mixup_entropy
+        self.mixup_alpha = mixup_alpha
+
+    def _learn(self, task: Task) -> None:
+        in_all = task.plan.epochs
+        first = min(max(1, round(self.warm_up * in_all)), max(1, in_all - 1))
+        self.module_ = task.network()
+        self.warm_up_history_ = self._warm_up(task, first)
+        self.history_ = self._main(task, max(1, in_all - first))
+
+    def _warm_up(self, task: Task, epochs: int) -> History:
+        def risk(positive: Tensor, pool: Tensor) -> Tensor:
+            apart = label_distribution(positive, pool, task.prior)
+            return apart + self.warm_up_entropy * entropy(pool)
+
+        return task.train(
+            self.module_, task.loss(risk), "warm-up", share=0.5, epochs=epochs
+        )
+
+    def _main(self, task: Task, epochs: int) -> History:
+        loss = MainLoss(
+            task.as_float,
+            task.prior,
+            bank=torch.zeros(len(task.rows), device=task.device),
+            entropy_weight=torch.zeros((), device=task.device),
+            mixup_weight=self.mixup_weight,
+            mixup_entropy=self.mixup_entropy,
+            alpha=self.mixup_alpha,
+        )
+        return task.train(
+            self.module_,
+            loss,
+            "main",
+            hooks=[MainPhase(task, loss, self.entropy_weight)],
+            epochs=epochs,
+            lr=task.plan.lr / 10 if self.main_lr == "auto" else self.main_lr,
+            weight_decay=self.main_weight_decay,
+            lr_floor=LR_FLOOR,
+        )

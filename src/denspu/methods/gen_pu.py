@@ -1,0 +1,356 @@
+"""GenPU: generators of positives and negatives, and a classifier on what they make.
+
+Hou, Chaib-draa, Li and Zhao, "Generative Adversarial Positive-Unlabeled Learning",
+IJCAI 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from denspu._deadline import Deadline
+from denspu._parameters import Number, Whole
+from denspu._typing import RandomState
+from denspu.base import Rules
+from denspu.losses.adversarial import (
+    discriminator_loss,
+    negative_generator_loss,
+    positive_generator_loss,
+)
+from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._prior import Scenario
+from denspu.training import Hook, Step, TensorBatches, TrainState
+from denspu.training.batches import Batch
+
+
+class GenPU(DeepPU):
+    """Two generators make up U; then made positives and negatives are told apart.
+
+    D_u tells U from the mixture of both generators, D_p tells P from made positives,
+    D_n tells P from made negatives. Generators fool D_u and D_p, and the generator of
+    negatives helps D_n: what it makes is not P. They work on flattened rows, or on the
+    embedding of ``encoder``.
+
+    Parameters
+    ----------
+    lambda_p, lambda_u, lambda_n : float
+        Weights of the three discriminators for the generators.
+    gan_epochs : int, default=200
+        Passes over U of generators and discriminators.
+    gan_lr : float, default=1e-3
+        Their learning rate.
+    n_noise : int, default=32
+        Numbers that a row is made of.
+    width : int, default=128
+        Units of the hidden layers of generators and discriminators.
+    smear : float, default=0.1
+        Gaussian noise on what discriminators and the classifier see, for columns of
+        variance 1.
+    n_made : int, default=5000
+        Rows made for the classifier, positives and negatives by the prior.
+    prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
+        As in :class:`denspu.methods._deep.DeepPU`; ``epochs`` are the classifier's.
+    max_seconds, random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    generators_ : nn.Module
+        ``generators_.positive`` and ``generators_.negative``: noise in, rows out.
+    gan_history_ : History
+    """
+
+    _rules: ClassVar[Rules] = {
+        **DeepPU._rules,
+        "lambda_p": (Number(0),),
+        "lambda_u": (Number(0),),
+        "lambda_n": (Number(0),),
+        "gan_epochs": (Whole(1),),
+        "gan_lr": (Number(0, closed="neither"),),
+        "n_noise": (Whole(1),),
+        "width": (Whole(1),),
+        "smear": (Number(0),),
+        "n_made": (Whole(4),),
+    }
+
+    def __init__(
+        self,
+        *,
+        lambda_p: float = 1.0,
+        lambda_u: float = 1.0,
+        lambda_n: float = 1.0,
+        gan_epochs: int = 200,
+        gan_lr: float = 1e-3,
+        n_noise: int = 32,
+        width: int = 128,
+        smear: float = 0.1,
+        n_made: int = 5000,
+        prior: float | Literal["estimate"] = "estimate",
+        scenario: Scenario = "one-sample",
+        encoder: Any = None,
+        network: Any = "auto",
+        epochs: int | Auto = 10,
+        batch_size: int | Auto = 256,
+        lr: float | Auto = 5e-4,
+        weight_decay: float = 5e-3,
+        max_seconds: float | None = None,
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            prior=prior,
+            scenario=scenario,
+            encoder=encoder,
+            network=network,
+            epochs=epochs,
+            batch_size=batch_size,
+            lr=lr,
+            weight_decay=weight_decay,
+            max_seconds=max_seconds,
+            random_state=random_state,
+            device=device,
+            verbose=verbose,
+        )
+        self.lambda_p = lambda_p
+        self.lambda_u = lambda_u
+        self.lambda_n = lambda_n
+        self.gan_epochs = gan_epochs
+        self.gan_lr = gan_lr
+        self.n_noise = n_noise
+        self.width = width
+        self.smear = smear
+        self.n_made = n_made
+
+    def _learn(self, task: Task) -> None:
+        scale = Scale.of(task)
+        with task.randomness.torch_scope("players", task.device):
+            game = Game(scale.size, self.n_noise, self.width)
+        self._play(task, game, scale)
+        rows, labels = self._made(task, game.generators.to(task.device), scale)
+        self.generators_ = game.generators.cpu()
+        self.module_ = task.network("classifier")
+        self.history_ = task.train(
+            self.module_,
+            made_loss,
+            "classifier",
+            batches=TensorBatches(
+                rows, labels, batch_size=task.batch_size, drop_last=True
+            ),
+        )
+
+    def _play(self, task: Task, game: Game, scale: Scale) -> None:
+        rules = GameRules(
+            lambda rows: scale.flat(task.as_float(rows)),
+            task.prior,
+            (self.lambda_p, self.lambda_u, self.lambda_n),
+            self.smear,
+        )
+        self.gan_history_ = task.train(
+            game,
+            [
+                Step(rules.tell_apart, lambda m: cast(Game, m).judges.parameters()),
+                Step(rules.fool, lambda m: cast(Game, m).generators.parameters()),
+            ],
+            "generators",
+            hooks=[EndInTime(task.deadline)],
+            epochs=self.gan_epochs,
+            lr=self.gan_lr,
+            weight_decay=0.0,
+            betas=(0.5, 0.999),
+            schedule="constant",
+            ema_decay=0.99,
+        )
+        task.epochs["generators"] = len(self.gan_history_)
+
+    def _made(
+        self, task: Task, generators: Generators, scale: Scale
+    ) -> tuple[Tensor, Tensor]:
+        """Return made rows in the form of the user's, and their labels."""
+        n_positive = min(max(round(task.prior * self.n_made), 1), self.n_made - 1)
+        parts = []
+        with task.randomness.torch_scope("made", task.device), torch.no_grad():
+            for generator, n in (
+                (generators.positive, n_positive),
+                (generators.negative, self.n_made - n_positive),
+            ):
+                made = generators.make(generator, n)
+                made = made + self.smear * torch.randn_like(made)
+                parts.append(scale.back(made))
+        labels = torch.zeros(self.n_made, device=task.device)
+        labels[:n_positive] = 1.0
+        return torch.cat(parts), labels
+
+
+@dataclass(eq=False)
+class Scale:
+    """Flattened rows around 0 with a mean variance of 1, and the way back."""
+
+    mean: Tensor
+    spread: float
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, task: Task) -> Scale:
+        """Learn the scale of all rows."""
+        shape, n = tuple(task.rows.shape[1:]), len(task.rows)
+
+        def parts() -> Iterator[Tensor]:
+            for part in task.rows.split(4096):
+                yield task.as_float(part).flatten(1).double()
+
+        mean = torch.stack([part.sum(0) for part in parts()]).sum(0) / n
+        squares = [((part - mean) ** 2).sum(0) for part in parts()]
+        square = torch.stack(squares).sum(0) / n
+        spread = float(square.mean().sqrt().clamp_min(1e-6))
+        return cls(mean.float().to(task.device), spread, shape)
+
+    @property
+    def size(self) -> int:
+        """Return the number of columns."""
+        return len(self.mean)
+
+    def flat(self, x: Tensor) -> Tensor:
+        """Return scaled vectors."""
+        return (x.flatten(1) - self.mean) / self.spread
+
+    def back(self, z: Tensor) -> Tensor:
+        """Return rows in their own form; pixels stay between black and white."""
+        x = (z * self.spread + self.mean).view(-1, *self.shape)
+        return x.clamp(0, 1) if len(self.shape) > 1 else x
+
+
+class Generators(nn.Module):
+    """Noise in, rows out: one network for each class."""
+
+    def __init__(self, n_columns: int, n_noise: int, width: int) -> None:
+        super().__init__()
+        self.n_noise = n_noise
+        self.positive = _generator(n_columns, n_noise, width)
+        self.negative = _generator(n_columns, n_noise, width)
+
+    def make(self, generator: nn.Module, n: int) -> Tensor:
+        """Return n made rows."""
+        device = next(generator.parameters()).device
+        noise = torch.randn(n, self.n_noise, device=device)
+        return cast(Tensor, generator(noise)).float()
+
+
+def _generator(n_columns: int, n_noise: int, width: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(n_noise, width),
+        nn.BatchNorm1d(width),
+        nn.ReLU(),
+        nn.Linear(width, width),
+        nn.BatchNorm1d(width),
+        nn.ReLU(),
+        nn.Linear(width, n_columns),
+    )
+
+
+def _judge(n_columns: int, width: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(n_columns, width),
+        nn.LeakyReLU(0.2),
+        nn.Linear(width, width),
+        nn.LeakyReLU(0.2),
+        nn.Linear(width, 1),
+        nn.Flatten(0),
+    )
+
+
+class Game(nn.Module):
+    """All players: one network for the loop."""
+
+    def __init__(self, n_columns: int, n_noise: int, width: int) -> None:
+        super().__init__()
+        self.generators = Generators(n_columns, n_noise, width)
+        self.judges = nn.ModuleDict(
+            {name: _judge(n_columns, width) for name in ("p", "u", "n")}
+        )
+
+    def judged(self, name: str, rows: Tensor) -> Tensor:
+        """Return a discriminator's logits; above 0 it takes rows for real."""
+        return cast(Tensor, self.judges[name](rows)).float()
+
+
+@dataclass
+class GameRules:
+    """What each side descends on."""
+
+    flat: Callable[[Tensor], Tensor]
+    prior: float
+    weights: tuple[float, float, float]
+    smear: float
+
+    def _smeared(self, rows: Tensor) -> Tensor:
+        return rows + self.smear * torch.randn_like(rows)
+
+    def _drawn(self, game: Game, n: int) -> tuple[Tensor, Tensor]:
+        made = game.generators
+        positive, negative = made.make(made.positive, n), made.make(made.negative, n)
+        return self._smeared(positive), self._smeared(negative)
+
+    def tell_apart(self, module: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+        """Return the loss of the discriminators."""
+        game = cast(Game, module)
+        real_p, real_u = (self._smeared(self.flat(rows)) for rows in batch[:2])
+        with torch.no_grad():
+            made_p, made_n = self._drawn(game, len(real_u))
+        of_p = discriminator_loss(game.judged("p", real_p), game.judged("p", made_p))
+        of_n = discriminator_loss(game.judged("n", real_p), game.judged("n", made_n))
+        of_u = discriminator_loss(
+            game.judged("u", real_u),
+            game.judged("u", made_p),
+            game.judged("u", made_n),
+            self.prior,
+        )
+        return {"loss": of_p + of_u + of_n, "d_p": of_p, "d_u": of_u, "d_n": of_n}
+
+    def fool(self, module: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+        """Return the loss of the generators."""
+        game = cast(Game, module)
+        lambda_p, lambda_u, lambda_n = self.weights
+        made_p, made_n = self._drawn(game, len(batch[1]))
+        of_p = positive_generator_loss(
+            game.judged("p", made_p),
+            game.judged("u", made_p),
+            self.prior,
+            lambda_p,
+            lambda_u,
+        )
+        of_n = negative_generator_loss(
+            game.judged("n", made_n),
+            game.judged("u", made_n),
+            self.prior,
+            lambda_n,
+            lambda_u,
+        )
+        return {"loss": of_p + of_n, "g_p": of_p, "g_n": of_n}
+
+
+class EndInTime(Hook):
+    """End the game when half of the time is gone: the classifier needs some too."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self.deadline = deadline
+        self.enough = deadline.left() / 2
+
+    def on_epoch_end(self, state: TrainState) -> None:
+        """Stop when less than half of the time is left."""
+        if self.deadline.left() < self.enough:
+            state.stop = "time"
+
+
+def made_loss(module: nn.Module, batch: Batch) -> Tensor:
+    """Return the cross-entropy of made rows."""
+    rows, labels = batch
+    return F.binary_cross_entropy_with_logits(
+        cast(Tensor, module(rows)).float(), labels
+    )

@@ -1,0 +1,307 @@
+"""LDCE and KLDCE: U as noisy negatives, with the noise mended in one centroid.
+
+Shi, Pan, Yang and Gong, "Positive and Unlabeled Learning via Loss Decomposition and
+Centroid Estimation" (LDCE), IJCAI 2018; Gong, Shi, Liu, Zhang, Yang and Tao, "Loss
+Decomposition and Centroid Estimation for Positive and Unlabeled Learning" (KLDCE),
+TPAMI 2021.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.kernel_approximation import Nystroem
+
+from denspu._parameters import Number, OneOf, Whole
+from denspu._random import Randomness
+from denspu._typing import FloatArray, RandomState
+from denspu._validation import PUInput
+from denspu.base import Rules, forget
+from denspu.exceptions import InvalidParameterError
+from denspu.methods._embedding import EmbeddingPU
+from denspu.methods._estimator import RowScale, share_of_free
+from denspu.methods._prior import PRIOR_RULE, resolve_prior
+
+SMOOTH = 0.1
+"""Width of the parabola that rounds the corner of the hinge."""
+
+LEAST_SIGNAL = 0.1
+"""The paper's 1 - 2ph is kept at or above this: the centroid is divided by it."""
+
+FEW_GROUPS = 5
+"""Rows a group of the median of means holds at least."""
+
+
+class KLDCE(EmbeddingPU):
+    """Split the hinge loss into an even part and a centroid, and mend the centroid.
+
+    The even part ½([1-z]₊ + [1+z]₊) needs no label. Labels enter the risk of U only
+    through the centroid m of y·x, which is estimated from U, P and the flip rate, and
+    searched for in an ellipsoid around the estimate.
+
+    Parameters
+    ----------
+    variant : {"rbf", "linear"}, default="rbf"
+        ``"rbf"``: KLDCE, with random landmarks in place of the full kernel (exact up to
+        ``n_components`` rows). ``"linear"``: LDCE.
+    centroid : {"scar", "paper"}, default="scar"
+        ``"scar"``: -mean(U) + 2 π_U mean(P), which has no bias under SCAR. ``"paper"``:
+        -mean(U) / (1 - 2ph).
+    flip_rate : float or None, default=None
+        h, the share of all positives that carry no label; from the prior if ``None``.
+    prior : float or "estimate", default="estimate"
+        Share of positives in all rows; not used if ``flip_rate`` is given.
+    radius : float, default=0.1
+        b, how far the centroid may move, in units of its own variance.
+    weight_decay : float, default=3e-3
+        λ, how strongly large weights are held back.
+    gamma : float or "scale", default="scale"
+        Of the kernel exp(-gamma |x - x'|²); ``"scale"`` is 1 / number of columns, after
+        scaling.
+    n_components : int, default=300
+        Landmarks of the kernel.
+    n_groups : int, default=10
+        Groups of the median of means.
+    max_rounds : int, default=10
+        Alternations between centroid and weights.
+    encoder, random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    weights_ : array
+        The last is the intercept.
+    centroid_ : array
+    flip_rate_ : float
+    prior_, prior_in_unlabeled_ : float
+    n_rounds_ : int
+    """
+
+    _rules: ClassVar[Rules] = {
+        **EmbeddingPU._rules,
+        "variant": (OneOf("rbf", "linear"),),
+        "centroid": (OneOf("scar", "paper"),),
+        "flip_rate": (OneOf(None), Number(0, 1, "left")),
+        "prior": PRIOR_RULE,
+        "radius": (Number(0),),
+        "weight_decay": (Number(0, closed="neither"),),
+        "gamma": (OneOf("scale"), Number(0, closed="neither")),
+        "n_components": (Whole(1),),
+        "n_groups": (Whole(1),),
+        "max_rounds": (Whole(1),),
+    }
+
+    def __init__(
+        self,
+        *,
+        variant: Literal["rbf", "linear"] = "rbf",
+        centroid: Literal["scar", "paper"] = "scar",
+        flip_rate: float | None = None,
+        prior: float | Literal["estimate"] = "estimate",
+        radius: float = 0.1,
+        weight_decay: float = 3e-3,
+        gamma: float | Literal["scale"] = "scale",
+        n_components: int = 300,
+        n_groups: int = 10,
+        max_rounds: int = 10,
+        encoder: Any = "auto",
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.variant = variant
+        self.centroid = centroid
+        self.flip_rate = flip_rate
+        self.prior = prior
+        self.radius = radius
+        self.weight_decay = weight_decay
+        self.gamma = gamma
+        self.n_components = n_components
+        self.n_groups = n_groups
+        self.max_rounds = max_rounds
+        self.encoder = encoder
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _learn(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
+        self.scale_ = RowScale.of(Z)
+        Z = self.scale_(Z)
+        self._resolve_rates(Z, data, randomness)
+        self._learn_features(Z, randomness)
+        rows = self._features(Z)
+        free = data.unlabeled & ~data.known_negative
+        inside = share_of_free(self.prior_in_unlabeled_, data)
+        risk = Risk(
+            rows[data.positive],
+            rows[free],
+            rows[data.known_negative],
+            self.weight_decay,
+        )
+        start = self._first_centroid(risk, inside, randomness)
+        self.weights_, self.centroid_, self.n_rounds_ = alternate(
+            risk, start, self.radius, self.max_rounds
+        )
+
+    def _resolve_rates(
+        self, Z: FloatArray, data: PUInput, randomness: Randomness
+    ) -> None:
+        """Settle h and the shares of positives; each follows from the other."""
+        n_positive, n = int(data.positive.sum()), len(Z)
+        forget(self, "prior_")
+        if self.flip_rate is None:
+            self.prior_, self.prior_in_unlabeled_ = resolve_prior(
+                self.prior, data, "one-sample", randomness, rows=Z, device=self.device_
+            )
+            hidden = self.prior_in_unlabeled_ * (n - n_positive)
+            self.flip_rate_ = hidden / (hidden + n_positive)
+            return
+        self.flip_rate_ = float(self.flip_rate)
+        self.prior_ = n_positive / (n * (1 - self.flip_rate_))
+        if self.prior_ >= 1:
+            raise InvalidParameterError(
+                f"flip_rate={self.flip_rate!r} would make {n_positive} labelled "
+                f"positives stand for more than all {n} rows. Pass a smaller rate, "
+                "or None to estimate it."
+            )
+        self.prior_in_unlabeled_ = (self.prior_ * n - n_positive) / (n - n_positive)
+
+    def _learn_features(self, Z: FloatArray, randomness: Randomness) -> None:
+        forget(self, "kernel_")
+        if self.variant == "linear":
+            return
+        gamma = 1 / Z.shape[1] if isinstance(self.gamma, str) else self.gamma
+        self.kernel_ = Nystroem(
+            gamma=gamma,
+            n_components=min(self.n_components, len(Z)),
+            random_state=randomness.seed("landmarks"),
+        ).fit(Z)
+
+    def _features(self, Z: FloatArray) -> FloatArray:
+        """Return features and a column of ones for the intercept."""
+        rows = Z if self.variant == "linear" else self.kernel_.transform(Z)
+        return np.column_stack([rows, np.ones(len(rows))])
+
+    def _first_centroid(
+        self, risk: Risk, inside: float, randomness: Randomness
+    ) -> FloatArray:
+        rng = randomness.numpy("groups")
+        mean = median_of_means(risk.free, self.n_groups, rng)
+        if self.centroid == "scar":
+            return np.asarray(-mean + 2 * inside * risk.positive.mean(axis=0))
+        signal = 1 - 2 * self.prior_ * self.flip_rate_
+        return np.asarray(-mean / max(signal, LEAST_SIGNAL))
+
+    def _score(self, Z: FloatArray) -> FloatArray:
+        return np.asarray(self._features(self.scale_(Z)) @ self.weights_)
+
+
+@dataclass(frozen=True, eq=False)
+class Risk:
+    """The risk of weights at a centroid: P, known negatives, and U in two parts."""
+
+    positive: FloatArray
+    free: FloatArray
+    negative: FloatArray
+    weight_decay: float
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """All rows: P, negatives, U."""
+        return np.concatenate([self.positive, self.negative, self.free])
+
+    @cached_property
+    def shares(self) -> tuple[FloatArray, FloatArray]:
+        """How much each row counts as a positive, and as a negative."""
+        sizes = len(self.positive), len(self.negative), len(self.free)
+        return np.repeat([1.0, 0.0, 0.5], sizes), np.repeat([0.0, 1.0, 0.5], sizes)
+
+    def __call__(self, w: FloatArray, centroid: FloatArray) -> tuple[float, FloatArray]:
+        """Return the risk and its gradient."""
+        decayed = np.r_[w[:-1], 0.0]
+        share = len(self.free) / (2 * self.n)
+        value = self.weight_decay * float(decayed @ decayed)
+        value -= share * float(w @ centroid)
+        gradient = 2 * self.weight_decay * decayed - share * centroid
+        z = self.rows @ w
+        (up, up_slope), (down, down_slope) = hinge(z), hinge(-z)
+        toward, away = self.shares
+        value += float(toward @ up + away @ down) / self.n
+        slope = toward * up_slope - away * down_slope
+        gradient = gradient + slope @ self.rows / self.n
+        return value, gradient
+
+    def solve(self, centroid: FloatArray, start: FloatArray) -> FloatArray:
+        """Return the best weights at a centroid; the problem is convex."""
+        found = minimize(
+            self, start, args=(centroid,), jac=True, method="L-BFGS-B",
+            options={"maxiter": 200},
+        )  # fmt: skip
+        return np.asarray(found.x)
+
+
+def hinge(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return [1 - z]₊ with a rounded corner, and its slope."""
+    gap = 1 - z
+    inside = np.clip(gap, 0.0, SMOOTH)
+    value = inside**2 / (2 * SMOOTH) + np.maximum(gap - SMOOTH, 0.0)
+    return np.asarray(value), np.asarray(-inside / SMOOTH)
+
+
+def alternate(
+    risk: Risk, centroid: FloatArray, radius: float, max_rounds: int
+) -> tuple[FloatArray, FloatArray, int]:
+    """Return weights and centroid after turns of solving for one and then the other."""
+    spread = risk.free - risk.free.mean(axis=0)
+    first, moved = centroid, centroid
+    w = risk.solve(centroid, np.zeros(len(centroid)))
+    step = 0
+    while step < max_rounds:
+        step += 1
+        moved = best_centroid(w, first, spread, radius)
+        new = risk.solve(moved, w)
+        change, w = np.abs(new - w).max(), new
+        if change <= 1e-2 * max(np.abs(w).max(), 1e-12):
+            break
+    return w, moved, step
+
+
+def best_centroid(
+    w: FloatArray, centre: FloatArray, spread: FloatArray, radius: float
+) -> FloatArray:
+    """Return the point of the ellipsoid with the largest wᵀm.
+
+    The ellipsoid is (m - m̂)ᵀ V⁻¹ (m - m̂) ≤ b with V the covariance of the mean of U:
+    m = m̂ + V w √(b / wᵀVw).
+    """
+    direction = spread.T @ (spread @ w) / len(spread) ** 2
+    length = float(w @ direction)
+    if length <= 0:
+        return centre
+    return np.asarray(centre + direction * np.sqrt(radius / length))
+
+
+def median_of_means(
+    rows: FloatArray, n_groups: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return the geometric median of the means of random groups (Weiszfeld)."""
+    n_groups = max(1, min(n_groups, len(rows) // FEW_GROUPS))
+    parts = np.array_split(rng.permutation(len(rows)), n_groups)
+    means = np.array([rows[part].mean(axis=0) for part in parts])
+    centre = means.mean(axis=0)
+    for _ in range(100):
+        distance = np.maximum(np.linalg.norm(means - centre, axis=1), 1e-12)
+        new = (means / distance[:, None]).sum(axis=0) / (1 / distance).sum()
+        moved, centre = np.abs(new - centre).max(), new
+        if moved <= 1e-9:
+            break
+    return np.asarray(centre)

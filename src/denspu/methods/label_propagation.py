@@ -1,0 +1,231 @@
+"""LP-PUL: paths in a neighbour graph find negatives, then labels spread along edges.
+
+Carnevali, Geraldeli Rossi, Milios and de Andrade Lopes, "A graph-based approach for
+positive and unlabeled learning", Information Sciences 2021. Spreading: Zhou et al.,
+"Learning with Local and Global Consistency" (LLGC), 2003, and Zhu, Ghahramani and
+Lafferty, "Gaussian Fields and Harmonic Functions" (GFHF), 2003.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.csgraph import dijkstra
+
+from denspu._parameters import Number, OneOf, Whole
+from denspu._random import Randomness
+from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
+from denspu._validation import PUInput
+from denspu.base import Rules
+from denspu.detectors.neighbours import Metric, Neighbours
+from denspu.methods._embedding import EmbeddingPU
+
+SOURCES = 64
+"""Positives from which paths are sought at once: memory is this many rows long."""
+
+LEAST_SIMILARITY = 1e-3
+"""Edges are at least this similar, so that none is infinitely long."""
+
+NO_PATH = 2.0
+"""A pair without a path counts as this many times the longest path there is."""
+
+MOST_NEGATIVES = 0.5
+"""Share of U that may be taken as reliable negatives."""
+
+
+class LabelPropagation(EmbeddingPU):
+    """Take the rows farthest from P along the graph as negatives, and spread labels.
+
+    A new row is answered by its nearest rows in the graph: the mean of their values,
+    weighted by similarity.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=7
+        Neighbours a row is joined to.
+    metric : {"cosine", "euclidean"}, default="cosine"
+        ``"cosine"`` joins rows by their cosine around the mean of all rows,
+        ``"euclidean"`` by a Gaussian of their distance.
+    negative_ratio : float, default=1.0
+        Reliable negatives for each row of P, up to half of U.
+    variant : {"llgc", "gfhf"}, default="llgc"
+        ``"llgc"``: known rows may be outvoted. ``"gfhf"``: they keep their value.
+    alpha : float, default=0.9
+        Share of a row's value that comes from its neighbours (LLGC).
+    max_iter : int, default=1000
+    tol : float, default=1e-4
+        Rounds end when no value changes more than this, relative to the largest.
+    encoder, random_state, device, verbose
+        As everywhere; nothing is drawn unless the encoder draws.
+
+    Attributes
+    ----------
+    negative_index_ : array
+        Numbers of the reliable negatives.
+    distance_ : array
+        Mean length of the paths from P; infinite for rows without a path.
+    values_ : array
+        What spreading left at every row, above 0 for positive.
+    n_iter_ : int
+    """
+
+    _rules: ClassVar[Rules] = {
+        **EmbeddingPU._rules,
+        "n_neighbors": (Whole(1),),
+        "metric": (OneOf("cosine", "euclidean"),),
+        "negative_ratio": (Number(0, closed="neither"),),
+        "variant": (OneOf("llgc", "gfhf"),),
+        "alpha": (Number(0, 1, "neither"),),
+        "max_iter": (Whole(1),),
+        "tol": (Number(0, closed="neither"),),
+    }
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 7,
+        metric: Metric = "cosine",
+        negative_ratio: float = 1.0,
+        variant: Literal["llgc", "gfhf"] = "llgc",
+        alpha: float = 0.9,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        encoder: Any = "auto",
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.negative_ratio = negative_ratio
+        self.variant = variant
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.encoder = encoder
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _learn(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
+        self.centre_ = Z.mean(axis=0)
+        self.reference_ = Z - self.centre_
+        self.n_neighbors_ = min(self.n_neighbors, len(Z) - 1)
+        distance, index = self._search(self.reference_, exclude_self=True)
+        self.width_ = float(np.median(distance[:, -1])) or 1.0
+        graph = symmetric_graph(self._similar(distance), index)
+        self.distance_ = path_distance(graph, np.flatnonzero(data.positive))
+        free = data.unlabeled & ~data.known_negative
+        chosen = farthest(self.distance_, free, self._wanted(data.positive, free))
+        known = np.flatnonzero(data.known_negative)
+        self.negative_index_ = np.union1d(chosen, known)
+        start = data.positive.astype(np.float64)
+        start[self.negative_index_] = -1.0
+        spread = llgc if self.variant == "llgc" else gfhf
+        self.values_, self.n_iter_ = spread(
+            graph, start, self.alpha, self.tol, self.max_iter
+        )
+
+    def _wanted(self, positive: BoolArray, free: BoolArray) -> int:
+        wanted = round(self.negative_ratio * int(positive.sum()))
+        return max(1, min(wanted, int(MOST_NEGATIVES * free.sum())))
+
+    def _search(
+        self, Z: FloatArray, exclude_self: bool = False
+    ) -> tuple[FloatArray, IntArray]:
+        """Return distances and numbers of the nearest rows of the graph."""
+        k = self.n_neighbors_
+        distance, index = np.empty((len(Z), k)), np.empty((len(Z), k), dtype=np.int64)
+        reference = Neighbours(self.reference_, self.metric, self.device_)
+        for found in reference.search(Z, k, exclude_self=exclude_self):
+            distance[found.rows], index[found.rows] = found.distance, found.index
+        return distance, index
+
+    def _similar(self, distance: FloatArray) -> FloatArray:
+        if self.metric == "cosine":
+            similarity = 1 - distance
+        else:
+            similarity = np.exp(-0.5 * (distance / self.width_) ** 2)
+        return np.asarray(np.maximum(similarity, LEAST_SIMILARITY))
+
+    def _score(self, Z: FloatArray) -> FloatArray:
+        distance, index = self._search(Z - self.centre_)
+        weight = self._similar(distance)
+        found = (weight * self.values_[index]).sum(axis=1)
+        return np.asarray(found / weight.sum(axis=1))
+
+
+def symmetric_graph(similarity: FloatArray, index: IntArray) -> csr_array:
+    """Return a sparse graph that joins two rows if either is near the other."""
+    n, k = index.shape
+    rows = np.repeat(np.arange(n), k)
+    one_way = csr_array((similarity.ravel(), (rows, index.ravel())), shape=(n, n))
+    return csr_array(one_way.maximum(one_way.T))
+
+
+def path_distance(graph: csr_array, sources: IntArray) -> FloatArray:
+    """Return each row's mean shortest path from the sources; edges are 1/similarity.
+
+    A row that no source reaches is infinitely far. One that some reach counts the
+    others as twice the longest path, or a single island would make all rows equal.
+    """
+    lengths = graph.copy()
+    lengths.data = 1 / lengths.data
+    total, missing = np.zeros(graph.shape[0]), np.zeros(graph.shape[0])
+    longest = 0.0
+    for start in range(0, len(sources), SOURCES):
+        found = dijkstra(lengths, directed=False, indices=sources[start:][:SOURCES])
+        reached = np.isfinite(found)
+        longest = max(longest, float(found[reached].max()))
+        total += np.where(reached, found, 0.0).sum(axis=0)
+        missing += (~reached).sum(axis=0)
+    mean = (total + missing * NO_PATH * longest) / len(sources)
+    return np.asarray(np.where(missing == len(sources), np.inf, mean))
+
+
+def farthest(distance: FloatArray, free: BoolArray, count: int) -> IntArray:
+    """Return the free rows with the largest distance."""
+    rows = np.flatnonzero(free)
+    order = np.argsort(-distance[rows], kind="stable")
+    return np.sort(rows[order[:count]])
+
+
+def llgc(
+    graph: csr_array, start: FloatArray, alpha: float, tol: float, max_iter: int
+) -> tuple[FloatArray, int]:
+    """Return the limit of F ← αSF + (1-α)Y with S = D^-½ W D^-½, and the rounds."""
+    degree = np.asarray(graph.sum(axis=1)).ravel()
+    scale = diags_array(1 / np.sqrt(np.maximum(degree, 1e-12)))
+    S = scale @ graph @ scale
+    return repeat(lambda F: alpha * (S @ F) + (1 - alpha) * start, start, tol, max_iter)
+
+
+def gfhf(
+    graph: csr_array, start: FloatArray, alpha: float, tol: float, max_iter: int
+) -> tuple[FloatArray, int]:
+    """Return the harmonic values: the mean of the neighbours, known rows kept.
+
+    ``alpha`` has no part in it.
+    """
+    degree = np.asarray(graph.sum(axis=1)).ravel()
+    mean = diags_array(1 / np.maximum(degree, 1e-12)) @ graph
+    known = start != 0
+    return repeat(lambda F: np.where(known, start, mean @ F), start, tol, max_iter)
+
+
+def repeat(
+    step: Callable[[FloatArray], FloatArray],
+    values: FloatArray,
+    tol: float,
+    max_iter: int,
+) -> tuple[FloatArray, int]:
+    """Return values after a step is repeated until little changes, and how often."""
+    for count in range(max_iter):
+        new = step(values)
+        change, values = np.abs(new - values).max(), new
+        if change <= tol * np.abs(values).max():
+            return values, count + 1
+    return values, max_iter

@@ -1,0 +1,332 @@
+"""NcPU: rows of one class drawn together, and labels of U that follow slowly.
+
+NcPU, ICLR 2026: non-contrastive representations for PU learning without a prior.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from denspu._parameters import Number, OneOf, Whole
+from denspu._typing import RandomState
+from denspu.augment import PRESETS, ImageAugment, RowAugment
+from denspu.base import Rules
+from denspu.exceptions import InvalidParameterError
+from denspu.losses.non_contrastive import class_alignment
+from denspu.methods._deep import COMMON_RULES, Auto, DeepPU, Task
+from denspu.methods._several import follow, frozen
+from denspu.training import Hook, TrainState
+from denspu.training.batches import Batch
+
+Views = Callable[[Tensor], Tensor]
+
+
+class NcPU(DeepPU):
+    """Learn a space in which classes are tight, and let it label U little by little.
+
+    One network has a classifier and a projection; a second follows it slowly. The
+    classifier sees mild views, P as positive and U with its labels; two strong views
+    of a row, and rows that the classifier puts into one class, are drawn together.
+    U starts as negative. After the warm-up its labels move towards the class whose
+    prototype is nearer. No class prior is used.
+
+    Parameters
+    ----------
+    warmup : float, default=0.3
+        Share of the epochs with all of U as negative.
+    representation_weight : float, default=50.0
+        Weight of the representation loss.
+    class_level : bool, default=True
+        Draw rows of one class together, not only views of one row.
+    label_decay : float, default=0.9
+        How slowly labels of U follow: what is kept at each look.
+    prototype_decay : float, default=0.99
+        How slowly prototypes follow.
+    target_decay : float, default=0.99
+        How slowly the second network follows.
+    confidence : float or None, default=0.9
+        Where the classifier gives the negative class at least this probability, a row
+        of U is taught as negative in that step, whatever its label. ``None``: never.
+    n_projection : int, default=64
+        Length of projections.
+    augment : {"auto", "natural", "grey", "documents", "none"}, default="auto"
+        Random views of images. ``"auto"``: ``"natural"`` for colour, ``"documents"``
+        else.
+    noise, mask : float
+        Strong random views of other rows: added noise, share of values from other
+        rows. The mild view has a quarter of the noise.
+    encoder, network, epochs, batch_size, lr, weight_decay
+        As in :class:`denspu.methods._deep.DeepPU`.
+    max_seconds, random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    labels_ : array
+        Soft labels of the training rows in the end.
+    """
+
+    needs_prior: ClassVar[bool] = False
+    _rules: ClassVar[Rules] = {
+        **COMMON_RULES,
+        "warmup": (Number(0, 1),),
+        "representation_weight": (Number(0),),
+        "class_level": (OneOf(True, False),),
+        "label_decay": (Number(0, 1),),
+        "prototype_decay": (Number(0, 1, "left"),),
+        "target_decay": (Number(0, 1),),
+        "confidence": (OneOf(None), Number(0.5, 1)),
+        "n_projection": (Whole(2),),
+        "augment": (OneOf("auto", *PRESETS),),
+        "noise": (Number(0),),
+        "mask": (Number(0, 1),),
+    }
+
+    def __init__(
+        self,
+        *,
+        warmup: float = 0.3,
+        representation_weight: float = 50.0,
+        class_level: bool = True,
+        label_decay: float = 0.9,
+        prototype_decay: float = 0.99,
+        target_decay: float = 0.99,
+        confidence: float | None = 0.9,
+        n_projection: int = 64,
+        augment: Literal["auto", "natural", "grey", "documents", "none"] = "auto",
+        noise: float = 0.2,
+        mask: float = 0.2,
+        encoder: Any = None,
+        network: Any = "auto",
+        epochs: int | Auto = 120,
+        batch_size: int | Auto = 256,
+        lr: float | Auto = 5e-4,
+        weight_decay: float = 1e-3,
+        max_seconds: float | None = None,
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.warmup = warmup
+        self.representation_weight = representation_weight
+        self.class_level = class_level
+        self.label_decay = label_decay
+        self.prototype_decay = prototype_decay
+        self.target_decay = target_decay
+        self.confidence = confidence
+        self.n_projection = n_projection
+        self.augment = augment
+        self.noise = noise
+        self.mask = mask
+        self.encoder = encoder
+        self.network = network
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.max_seconds = max_seconds
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _learn(self, task: Task) -> None:
+        network = task.network()
+        with task.randomness.torch_scope("projection", task.device):
+            pair = OnlineAndTarget(network, self.n_projection, len(task.rows))
+        pair.labels[torch.from_numpy(task.positive)] = 1.0
+        pair.pinned[torch.from_numpy(task.known_negative)] = 1.0
+        weak, strong = self._views(task)
+        loss = NcLoss(
+            task.as_float,
+            weak,
+            strong,
+            weight=self.representation_weight,
+            class_weight=float(self.class_level),
+            label_decay=self.label_decay,
+            prototype_decay=self.prototype_decay,
+            confidence=2.0 if self.confidence is None else self.confidence,
+        )
+        hook = SlowTarget(pair, self.warmup, self.target_decay)
+        self.history_ = task.train(
+            pair,
+            loss,
+            "ncpu",
+            batches=task.batches(pool=task.unlabeled),
+            hooks=[hook],
+        )
+        self.module_ = pair.online.network
+        self.labels_ = pair.labels.numpy().astype(float)
+
+    def _views(self, task: Task) -> tuple[Views, Views]:
+        """Return how mild and how strong views are drawn."""
+        if task.rows.ndim != 4:
+            return RowAugment(self.noise / 4, 0.0), RowAugment(self.noise, self.mask)
+        colour = task.rows.shape[1] == 3
+        name = "natural" if colour else "documents"
+        strong = ImageAugment(PRESETS[name if self.augment == "auto" else self.augment])
+        return strong.milder(crop=0.8, erase=0.0), strong
+
+
+class Projected(nn.Module):
+    """A network of one logit, and a projection of what its last layer sees."""
+
+    def __init__(self, network: nn.Module, n_projection: int) -> None:
+        super().__init__()
+        self.network = network
+        n_features = _last_layer(network).in_features
+        self.projector = _two_layers(n_features, n_projection)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits and projections."""
+        seen: list[Tensor] = []
+        handle = _last_layer(self.network).register_forward_pre_hook(
+            lambda _, inputs: seen.append(inputs[0])
+        )
+        try:
+            logits = cast(Tensor, self.network(x))
+        finally:
+            handle.remove()
+        return logits.float(), cast(Tensor, self.projector(seen[-1])).float()
+
+
+def _last_layer(network: nn.Module) -> nn.Linear:
+    linear = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
+    if not linear:
+        raise InvalidParameterError(
+            f"network={type(network).__name__} has no nn.Linear layer, and what the "
+            "last one sees is the representation. Pass a module that ends in one, or "
+            "network='auto'."
+        )
+    return linear[-1]
+
+
+def _two_layers(n_inputs: int, n_outputs: int) -> nn.Sequential:
+    width = max(n_inputs, n_outputs)
+    return nn.Sequential(
+        nn.Linear(n_inputs, width, bias=False),
+        nn.BatchNorm1d(width),
+        nn.ReLU(),
+        nn.Linear(width, n_outputs),
+    )
+
+
+class OnlineAndTarget(nn.Module):
+    """The network that learns, the one that follows, prototypes and labels of rows."""
+
+    def __init__(self, network: nn.Module, n_projection: int, n_rows: int) -> None:
+        super().__init__()
+        self.online = Projected(network, n_projection)
+        self.predictor = _two_layers(n_projection, n_projection)
+        self.target = frozen(copy.deepcopy(self.online))
+        self.prototypes: Tensor
+        self.labels: Tensor
+        self.pinned: Tensor
+        self.labelling: Tensor
+        self.register_buffer("prototypes", torch.zeros(2, n_projection))
+        self.register_buffer("labels", torch.zeros(n_rows))
+        self.register_buffer("pinned", torch.zeros(n_rows))
+        self.register_buffer("labelling", torch.zeros(()))
+
+    def move_prototypes(self, z: Tensor, positive: Tensor, decay: float) -> None:
+        """Move each prototype towards the mean direction of its class."""
+        for number, members in enumerate((1 - positive, positive)):
+            mean = (members[:, None] * z).sum(0) / members.sum().clamp_min(1.0)
+            moved = decay * self.prototypes[number] + (1 - decay) * mean
+            self.prototypes[number] = torch.where(
+                members.sum() > 0, F.normalize(moved, dim=0), self.prototypes[number]
+            )
+
+    def move_labels(self, rows: Tensor, z: Tensor, decay: float) -> Tensor:
+        """Move labels towards the nearer prototype, and return them."""
+        nearer = (z @ self.prototypes[1] > z @ self.prototypes[0]).float()
+        held = self.labels[rows]
+        step = (1 - decay) * self.labelling * (1 - self.pinned[rows])
+        self.labels[rows] = held + step * (nearer - held)
+        return self.labels[rows]
+
+
+@dataclass
+class NcLoss:
+    """Cross-entropy of mild views and the representation loss of strong ones."""
+
+    as_float: Callable[[Tensor], Tensor]
+    weak: Views
+    strong: Views
+    weight: float
+    class_weight: float
+    label_decay: float
+    prototype_decay: float
+    confidence: float
+
+    def __call__(self, module: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+        """Return the loss of one batch and its terms."""
+        pair = cast(OnlineAndTarget, module)
+        positive, pool, _, numbers = batch
+        n = len(positive)
+        with torch.no_grad():
+            x = self.as_float(torch.cat([positive, pool]))
+            strong = torch.cat([self.strong(x), self.strong(x)])
+            projected = pair.target(strong)[1]
+        predicted = pair.predictor(pair.online(strong)[1]).float()
+        logits, z = pair.online(self.weak(x))
+        with torch.autocast(x.device.type, enabled=False):  # cosines near 1 need it
+            chance, label = self._labels(pair, logits.detach(), z.detach(), numbers)
+            alignment = self._alignment(predicted, projected, chance)
+            entropy = F.softplus(-logits[:n]).mean()
+            entropy = entropy + F.binary_cross_entropy_with_logits(logits[n:], label)
+        return {
+            "loss": entropy + self.weight * alignment,
+            "entropy": entropy,
+            "alignment": alignment,
+            "positive": label.mean(),
+        }
+
+    def _labels(
+        self, pair: OnlineAndTarget, logits: Tensor, z: Tensor, numbers: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return chances of being positive, and labels of U for this step."""
+        n = len(logits) - len(numbers)
+        chance = torch.sigmoid(logits)
+        chance = torch.cat([torch.ones_like(chance[:n]), chance[n:]])
+        z = F.normalize(z, dim=1)
+        pair.move_prototypes(z, (chance > 0.5).float(), self.prototype_decay)
+        label = pair.move_labels(numbers, z[n:], self.label_decay)
+        sure = chance[n:] <= 1 - self.confidence
+        return chance, torch.where(sure, torch.zeros_like(label), label)
+
+    def _alignment(
+        self, predicted: Tensor, projected: Tensor, chance: Tensor
+    ) -> Tensor:
+        """Return the representation loss, each view drawn to the other."""
+        first, second = predicted.chunk(2)
+        for_second, for_first = projected.chunk(2)
+        weight = self.class_weight
+        return (
+            class_alignment(first, for_first, chance, class_weight=weight)
+            + class_alignment(second, for_second, chance, class_weight=weight)
+        ) / 2
+
+
+class SlowTarget(Hook):
+    """Let the second network follow, and labels move after the warm-up."""
+
+    def __init__(self, pair: OnlineAndTarget, warmup: float, decay: float) -> None:
+        self.pair = pair
+        self.warmup = warmup
+        self.decay = decay
+
+    def on_epoch_start(self, state: TrainState) -> None:
+        """Let labels move once the warm-up is over."""
+        if state.epoch >= self.warmup * state.config.epochs:
+            self.pair.labelling.fill_(1.0)
+
+    def on_step_end(self, state: TrainState) -> None:
+        """Move the second network."""
+        follow(self.pair.target, self.pair.online, self.decay)

@@ -1,0 +1,149 @@
+"""PU bagging: P against many small draws from U, averaged.
+
+Mordelet and Vert, "A bagging SVM to learn from positive and unlabeled examples",
+Pattern Recognition Letters 2014.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier
+
+from denspu._labels import check_count
+from denspu._parameters import Number, OneOf, Whole
+from denspu._typing import FloatArray, IntArray, RandomState
+from denspu.base import Rules
+from denspu.methods._estimator import (
+    ESTIMATOR_RULES,
+    EstimatorPU,
+    EstimatorTask,
+    margins,
+)
+from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE
+from denspu.refinement.margins import cut_at
+
+KERNEL_CELLS = 10_000_000
+"""(rows of a bag × rows of U) up to which ``estimator="auto"`` is a kernel machine."""
+
+
+class PUBagging(EstimatorPU):
+    """Average classifiers of P against bootstrap draws from U.
+
+    A hidden positive is drawn as a negative now and then, but most classifiers have not
+    seen it: their mean score ranks it high. The cut puts the share of positives inside
+    U above it, judged by scores out of bag.
+
+    Parameters
+    ----------
+    n_bags : int, default=50
+    bag_size : "positives", int or float in (0, 1), default="positives"
+        Rows drawn from U for one bag: as many as there are in P, a number, or a share
+        of U.
+    prior : float or "estimate", default="estimate"
+        Share of positives in the population: in all rows (one-sample), or in U.
+    scenario : {"one-sample", "two-sample"}, default="one-sample"
+    estimator : "auto", str or object, default="auto"
+        The classifier: a kernel machine, or a few random trees where a bag and U are
+        large.
+    encoder, random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    estimators_ : list
+    oob_scores_ : array
+        Of the rows of U, by the bags that did not hold them.
+    cut_ : float
+    prior_, prior_in_unlabeled_ : float
+    """
+
+    _rules: ClassVar[Rules] = {
+        **ESTIMATOR_RULES,
+        "n_bags": (Whole(1),),
+        "bag_size": (OneOf("positives"), Whole(1), Number(0, 1, "neither")),
+        "prior": PRIOR_RULE,
+        "scenario": SCENARIO_RULE,
+    }
+
+    def __init__(
+        self,
+        *,
+        n_bags: int = 50,
+        bag_size: float | Literal["positives"] = "positives",
+        prior: float | Literal["estimate"] = "estimate",
+        scenario: Literal["one-sample", "two-sample"] = "one-sample",
+        estimator: Any = "auto",
+        encoder: Any = "auto",
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.n_bags = n_bags
+        self.bag_size = bag_size
+        self.prior = prior
+        self.scenario = scenario
+        self.estimator = estimator
+        self.encoder = encoder
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _train(self, task: EstimatorTask) -> None:
+        positive = np.flatnonzero(task.positive)
+        free = np.flatnonzero(task.free)
+        known = np.flatnonzero(task.data.known_negative)
+        size = self._size(len(positive), len(free))
+        rng = task.randomness.numpy("bags")
+        task = quick(task, (len(positive) + len(known) + size) * len(free))
+        self.estimators_ = []
+        total, judges = np.zeros(len(free)), np.zeros(len(free))
+        everyone = np.zeros(len(free))
+        for i in range(self.n_bags):
+            drawn = rng.choice(free, size, replace=True)
+            index = np.concatenate([positive, known, drawn])
+            target = np.arange(len(index)) < len(positive)
+            model = task.fit(index, target, f"bag/{i}")
+            self.estimators_.append(model)
+            scores = task.scores(model, free)
+            outside = ~seen(free, drawn, task.data.groups)
+            total += np.where(outside, scores, 0.0)
+            judges += outside
+            everyone += scores
+        self.oob_scores_ = np.where(
+            judges > 0, total / np.maximum(judges, 1), everyone / self.n_bags
+        )
+        self.prior_, self.prior_in_unlabeled_, share = task.prior(
+            self.prior, self.scenario
+        )
+        self.cut_ = cut_at(self.oob_scores_, share)
+
+    def _size(self, n_positive: int, n_free: int) -> int:
+        if isinstance(self.bag_size, str):
+            return max(1, min(n_positive, n_free))
+        return check_count(self.bag_size, n_free, argument="bag_size", what="rows of U")
+
+    def _score(self, rows: Any) -> FloatArray:
+        total = np.zeros(len(rows))
+        for model in self.estimators_:
+            total += margins(model, rows)
+        return total / len(self.estimators_) - self.cut_
+
+
+def quick(task: EstimatorTask, cells: int) -> EstimatorTask:
+    """Return the task with random trees for ``"auto"`` where kernels would be slow."""
+    if isinstance(task.template, str) and cells > KERNEL_CELLS:
+        trees = ExtraTreesClassifier(
+            20, min_samples_leaf=3, class_weight="balanced", n_jobs=1
+        )
+        return replace(task, template=trees)
+    return task
+
+
+def seen(rows: IntArray, drawn: IntArray, groups: IntArray | None) -> np.ndarray:
+    """Tell which rows a bag holds, or rows of their group."""
+    if groups is None:
+        return np.isin(rows, drawn)
+    return np.isin(groups[rows], groups[drawn])

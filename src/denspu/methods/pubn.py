@@ -1,0 +1,172 @@
+"""PUbN: rows weighted by how likely they are of a labelled kind.
+
+Hsieh, Niu and Sugiyama, "Classification from Positive, Unlabeled and Biased Negative
+Data", ICML 2019.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from scipy.special import expit
+from torch import Tensor
+
+from denspu._parameters import Number, OneOf
+from denspu._typing import RandomState
+from denspu.base import Rules
+from denspu.exceptions import InvalidParameterError
+from denspu.losses import non_negative
+from denspu.losses.biased_negative import seen_parts, weighted_risk
+from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._prior import Scenario
+from denspu.methods._sets import SetsLoss, three_sets
+from denspu.training import Batches, History
+
+
+class PUbN(DeepPU):
+    """Learn which rows are of a labelled kind, then which are positive.
+
+    Known negatives may be of some kinds only (bN). Without any the method is the
+    paper's PUbN\\N: rows of U that look least like P serve as negatives.
+
+    Parameters
+    ----------
+    rho : float or "estimate", default="estimate"
+        Share of the population that is negative and of the kind the known negatives
+        are. ``"estimate"``: they are labelled as often as positives are, so it is
+        π |bN| / |P|, at most 1 - π. Not looked at without known negatives.
+    tau : float or None, default=None
+        Share of the unseen negatives that serve as such. ``None``: 0.9, or 0.7 with
+        known negatives.
+    prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
+        As in :class:`denspu.methods._deep.DeepPU`; ``epochs`` of each of two networks.
+    max_seconds, random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    rho_ : float
+        What was given or estimated; 0 without known negatives.
+    eta_ : float
+        Rows of U below this probability of being of a labelled kind are negatives.
+    first_history_ : History
+        Of the first network.
+    """
+
+    _rules: ClassVar[Rules] = {
+        **DeepPU._rules,
+        "rho": (OneOf("estimate"), Number(0, 1, "neither")),
+        "tau": (OneOf(None), Number(0, 1, "right")),
+    }
+
+    def __init__(
+        self,
+        *,
+        rho: float | Literal["estimate"] = "estimate",
+        tau: float | None = None,
+        prior: float | Literal["estimate"] = "estimate",
+        scenario: Scenario = "one-sample",
+        encoder: Any = None,
+        network: Any = "auto",
+        epochs: int | Auto = "auto",
+        batch_size: int | Auto = "auto",
+        lr: float | Auto = "auto",
+        weight_decay: float = 5e-3,
+        max_seconds: float | None = None,
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            prior=prior,
+            scenario=scenario,
+            encoder=encoder,
+            network=network,
+            epochs=epochs,
+            batch_size=batch_size,
+            lr=lr,
+            weight_decay=weight_decay,
+            max_seconds=max_seconds,
+            random_state=random_state,
+            device=device,
+            verbose=verbose,
+        )
+        self.rho = rho
+        self.tau = tau
+
+    def _learn(self, task: Task) -> None:
+        self.rho_ = self._share_of_known(task)
+        seen, self.first_history_ = self._seen(task)
+        self.module_ = task.network()
+        self.history_ = self._classify(task, seen)
+
+    def _share_of_known(self, task: Task) -> float:
+        """Return ρ."""
+        if not len(task.known_negative):
+            return 0.0
+        if isinstance(self.rho, str):
+            rate = len(task.known_negative) / len(task.positive)
+            return min(task.prior * rate, 1 - task.prior)
+        if self.rho > 1 - task.prior:
+            raise InvalidParameterError(
+                f"rho={self.rho!r} is the share of some negatives in the population, "
+                f"and with prior {task.prior:.4g} all of them make up "
+                f"{1 - task.prior:.4g}. Pass less, or rho='estimate'."
+            )
+        return float(self.rho)
+
+    def _batches(self, task: Task) -> Batches:
+        if not len(task.known_negative):
+            return task.batches()
+        return three_sets(task, task.known_negative, task.batch_size)
+
+    def _seen(self, task: Task) -> tuple[Tensor, History]:
+        """Learn σ, and return it for all rows."""
+
+        def risk(positive: Tensor, pool: Tensor, *others: Tensor) -> Tensor:
+            known = others[0] if len(task.known_negative) else None
+            parts = seen_parts(positive, pool, task.prior, known, self.rho_)
+            return non_negative(*parts)
+
+        module = task.network("first weights")
+        history = task.train(
+            module,
+            SetsLoss(task.as_float, risk),
+            "first",
+            batches=self._batches(task),
+            share=0.5,
+        )
+        every = np.arange(len(task.rows))
+        seen = expit(task.logits(module, every)).astype(np.float32)
+        tau = self.tau if self.tau is not None else (0.7 if self.rho_ else 0.9)
+        share = tau * (1 - task.prior - self.rho_)
+        self.eta_ = float(np.quantile(seen[task.pool], share))
+        return torch.from_numpy(seen).to(task.device), history
+
+    def _classify(self, task: Task, seen: Tensor) -> History:
+        eta, prior = self.eta_, task.prior
+
+        def without(p: Tensor, u: Tensor, of_p: Tensor, of_u: Tensor) -> Tensor:
+            return weighted_risk((p, seen[of_p]), (u, seen[of_u]), prior, eta)
+
+        def beside(
+            p: Tensor, u: Tensor, n: Tensor, of_p: Tensor, of_u: Tensor, of_n: Tensor
+        ) -> Tensor:
+            return weighted_risk(
+                (p, seen[of_p]),
+                (u, seen[of_u]),
+                prior,
+                eta,
+                (n, seen[of_n]),
+                self.rho_,
+            )
+
+        chosen = beside if len(task.known_negative) else without
+        return task.train(
+            self.module_,
+            SetsLoss(task.as_float, chosen),
+            "second",
+            batches=self._batches(task),
+        )

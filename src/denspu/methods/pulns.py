@@ -1,0 +1,283 @@
+"""PULNS: a selector learns which rows of U serve as negatives.
+
+Luo, Zhao, Zhang and others, "PULNS: Positive-Unlabeled Learning with Effective Negative
+Sample Selector", AAAI 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn import functional as F
+
+from denspu._parameters import Number, Whole
+from denspu._typing import BoolArray, RandomState
+from denspu.base import Rules
+from denspu.losses.selection import chosen_risk, pu_accuracy, reinforce
+from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._prior import Scenario
+from denspu.refinement.folds import make_folds
+from denspu.training import Hook, TrainState
+from denspu.training.batches import Batch
+
+JUDGES = 256
+"""Held-out rows of P, and of the pool, that judge one draw."""
+
+
+class PULNS(DeepPU):
+    """A selector draws negatives from U; a classifier learns from them and P.
+
+    Each batch is an episode. The selector draws a few choices of negatives; for each
+    the classifier takes a trial step and is judged on held-out rows; the selector is
+    moved towards choices that did better than the others (REINFORCE), and the
+    classifier takes a step on the first choice.
+
+    Parameters
+    ----------
+    draws : int, default=4
+        Choices tried in an episode.
+    trial_step : float, default=0.1
+        Length of the trial step, a factor on the gradient.
+    warmup : float, default=0.05
+        Share of the epochs in which all of U is chosen and the selector learns to tell
+        U from P.
+    held_out : float, default=0.2
+        Share of P and U that judges.
+    final_epochs : int, default=20
+        Epochs of the classifier that answers, trained on P and on as many rows of U,
+        the selector's best, as the prior says are negative.
+    prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
+        As in :class:`denspu.methods._deep.DeepPU`.
+    max_seconds, random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    selector_ : nn.Module
+        Logits of being a good negative.
+    held_out_ : int
+        Rows that judged; 0 where P or the groups could not be parted, and the training
+        rows had to judge.
+    chosen_ : array of int
+        Rows of U that the final classifier took for negatives.
+    selector_history_ : History
+    """
+
+    _rules: ClassVar[Rules] = {
+        **DeepPU._rules,
+        "draws": (Whole(2),),
+        "trial_step": (Number(0, closed="neither"),),
+        "warmup": (Number(0, 1),),
+        "held_out": (Number(0, 0.5, "right"),),
+        "final_epochs": (Whole(1),),
+    }
+
+    def __init__(
+        self,
+        *,
+        draws: int = 4,
+        trial_step: float = 0.1,
+        warmup: float = 0.05,
+        held_out: float = 0.2,
+        final_epochs: int = 20,
+        prior: float | Literal["estimate"] = "estimate",
+        scenario: Scenario = "one-sample",
+        encoder: Any = None,
+        network: Any = "auto",
+        epochs: int | Auto = 60,
+        batch_size: int | Auto = 256,
+        lr: float | Auto = 5e-4,
+        weight_decay: float = 5e-3,
+        max_seconds: float | None = None,
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            prior=prior,
+            scenario=scenario,
+            encoder=encoder,
+            network=network,
+            epochs=epochs,
+            batch_size=batch_size,
+            lr=lr,
+            weight_decay=weight_decay,
+            max_seconds=max_seconds,
+            random_state=random_state,
+            device=device,
+            verbose=verbose,
+        )
+        self.draws = draws
+        self.trial_step = trial_step
+        self.warmup = warmup
+        self.held_out = held_out
+        self.final_epochs = final_epochs
+
+    def _learn(self, task: Task) -> None:
+        judges = self._judges(task)
+        learns = ~judges if judges.any() else np.ones_like(judges)
+        judge = judges if judges.any() else learns
+        both = Pair(task.network("classifier"), task.network("selector"))
+        known = torch.zeros(len(task.rows), device=task.device)
+        known[task.index(task.known_negative).to(task.device)] = 1.0
+        loss = EpisodeLoss(
+            task.as_float,
+            prior=task.prior,
+            draws=self.draws,
+            trial_step=self.trial_step,
+            positive=task.rows[task.index(task.positive[judge[task.positive]])],
+            pool=task.rows[task.index(task.pool[judge[task.pool]])],
+            known=known,
+        )
+        self.selector_history_ = task.train(
+            both,
+            loss,
+            "selector",
+            share=0.8,
+            batches=task.batches(
+                positive=task.positive[learns[task.positive]],
+                pool=task.unlabeled[learns[task.unlabeled]],
+            ),
+            hooks=[WarmUp(loss, self.warmup)],
+            capture=False,
+        )
+        self.selector_, self.held_out_ = both.selector, int(judges.sum())
+        self._finish(task)
+
+    def _finish(self, task: Task) -> None:
+        """Train a fresh classifier on all of P and the best rows of the selector."""
+        scores = task.logits(self.selector_, task.unlabeled)
+        scores[np.isin(task.unlabeled, task.known_negative)] = np.inf
+        n_negative = round((1 - task.prior_in_unlabeled) * len(scores))
+        n_chosen = max(1, n_negative, len(task.known_negative))
+        order = np.argsort(-scores, kind="stable")
+        self.chosen_ = np.sort(task.unlabeled[order[:n_chosen]])
+
+        def risk(positive: Tensor, pool: Tensor) -> Tensor:
+            return chosen_risk(positive, pool, torch.ones_like(pool), task.prior)
+
+        self.module_ = task.network("final classifier")
+        self.history_ = task.train(
+            self.module_,
+            task.loss(risk),
+            "classifier",
+            batches=task.batches(pool=self.chosen_),
+            epochs=self.final_epochs,
+        )
+
+    def _judges(self, task: Task) -> BoolArray:
+        """Return the held-out rows; none where a part would miss P or U."""
+        positive = np.zeros(len(task.rows), dtype=bool)
+        positive[task.positive] = True
+        folds = max(2, round(1 / self.held_out))
+        rng = task.randomness.numpy("held out")
+        judges = make_folds(positive, task.groups, folds, rng) == 0
+        parts = (judges & positive, judges & ~positive, ~judges & positive)
+        whole = all(part.any() for part in (*parts, ~judges & ~positive))
+        return judges if whole else np.zeros_like(judges)
+
+
+class Pair(nn.Module):
+    """A classifier and a selector: one network for the loop."""
+
+    def __init__(self, classifier: nn.Module, selector: nn.Module) -> None:
+        super().__init__()
+        self.classifier = classifier
+        self.selector = selector
+
+
+@dataclass(eq=False)
+class EpisodeLoss:
+    """One episode: choices, trial steps, rewards, and a step of both networks."""
+
+    as_float: Callable[[Tensor], Tensor]
+    prior: float
+    draws: int
+    trial_step: float
+    positive: Tensor
+    """Held-out rows of P, packed."""
+    pool: Tensor
+    """Held-out rows of the pool, packed."""
+    known: Tensor
+    """1 for known negatives, which are always chosen."""
+    exploring: bool = True
+
+    def __call__(self, module: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+        """Return the loss of one batch and its terms."""
+        pair = cast(Pair, module)
+        positive, pool, _, numbers = batch
+        n = len(positive)
+        x = self.as_float(torch.cat([positive, pool]))
+        scores = cast(Tensor, pair.selector(x)).float()
+        if not self.exploring:
+            logits = cast(Tensor, pair.classifier(x)).float()
+            everything = torch.ones_like(logits[n:])
+            risk = chosen_risk(logits[:n], logits[n:], everything, self.prior)
+            told = F.softplus(scores[:n]).mean() + F.softplus(-scores[n:]).mean()
+            return {"loss": risk + told, "chosen": everything.mean()}
+        chance = torch.sigmoid(scores[n:].detach())
+        chosen = torch.bernoulli(chance.expand(self.draws, -1))
+        chosen = torch.maximum(chosen, self.known[numbers].expand_as(chosen))
+        weights = dict(pair.classifier.named_parameters())
+        logits = cast(Tensor, pair.classifier(x)).float()
+        risks = [
+            chosen_risk(logits[:n], logits[n:], draw, self.prior) for draw in chosen
+        ]
+        judges = self._judges()
+        rewards = torch.stack(
+            [self._reward(pair.classifier, weights, risk, judges) for risk in risks]
+        )
+        policy = reinforce(scores[n:], chosen, rewards)
+        return {
+            "loss": risks[0] + policy,
+            "reward": rewards.mean(),
+            "chosen": chance.mean(),
+        }
+
+    def _judges(self) -> tuple[Tensor, int]:
+        """Return random held-out rows, and how many of them are of P."""
+        drawn = []
+        for rows in (self.positive, self.pool):
+            some = torch.randint(
+                len(rows), (min(JUDGES, len(rows)),), device=rows.device
+            )
+            drawn.append(rows[some])
+        device = self.known.device
+        return self.as_float(torch.cat(drawn).to(device)), len(drawn[0])
+
+    def _reward(
+        self,
+        classifier: nn.Module,
+        weights: Mapping[str, Tensor],
+        risk: Tensor,
+        judges: tuple[Tensor, int],
+    ) -> Tensor:
+        """Return the PU accuracy after a trial step down a risk."""
+        slopes = torch.autograd.grad(risk, list(weights.values()), retain_graph=True)
+        with torch.no_grad():
+            moved = {
+                name: weight - self.trial_step * slope
+                for (name, weight), slope in zip(weights.items(), slopes, strict=True)
+            }
+            kept = {name: held.clone() for name, held in classifier.named_buffers()}
+            x, n = judges
+            logits = cast(Tensor, functional_call(classifier, {**moved, **kept}, (x,)))
+        return pu_accuracy(logits[:n].float(), logits[n:].float(), self.prior)
+
+
+class WarmUp(Hook):
+    """Let the selector draw once it can tell U from P."""
+
+    def __init__(self, loss: EpisodeLoss, share: float) -> None:
+        self.loss = loss
+        self.share = share
+
+    def on_epoch_start(self, state: TrainState) -> None:
+        """Begin to explore after the warm-up."""
+        self.loss.exploring = state.epoch >= self.share * state.config.epochs

@@ -1,0 +1,168 @@
+"""Roc-SVM: prototypes find reliable negatives, a classifier in rounds adds more.
+
+Li and Liu, "Learning to Classify Texts Using Positive and Unlabeled Data", IJCAI 2003.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from denspu._parameters import Number, OneOf, Whole
+from denspu._typing import FloatArray, RandomState
+from denspu.base import Rules
+from denspu.methods._estimator import (
+    ESTIMATOR_RULES,
+    EstimatorPU,
+    EstimatorTask,
+    margins,
+)
+from denspu.methods._reliable import positives_against, reliable
+
+
+class RocchioSVM(EstimatorPU):
+    """Rows of U nearer to the prototype of U than to that of P, then rounds of SVMs.
+
+    Parameters
+    ----------
+    alpha, beta : float, default=16 and 4
+        A prototype is ``alpha`` times the mean of its own rows minus ``beta`` times the
+        mean of the others, on the unit sphere.
+    n_clusters : int or None, default=None
+        Parts the first negatives into clusters with a pair of prototypes each, which
+        purifies them; the paper takes 10.
+    max_rejected : float, default=0.08
+        If the last classifier calls a larger share of P negative, the first is kept.
+    max_rounds : int, default=100
+        Rounds at most; they end when no row of U joins the negatives.
+    estimator : "auto", str or object, default="auto"
+        The classifier: a kernel machine, or boosted trees beyond 10,000 rows.
+    encoder, random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    negative_index_ : array
+        Numbers of the first reliable negatives.
+    n_rounds_ : int
+    rejected_ : float
+        Share of P that the last classifier calls negative.
+    kept_ : {"first", "last"}
+        Which classifier answers.
+    """
+
+    _rules: ClassVar[Rules] = {
+        **ESTIMATOR_RULES,
+        "alpha": (Number(0, closed="neither"),),
+        "beta": (Number(0),),
+        "n_clusters": (OneOf(None), Whole(1)),
+        "max_rejected": (Number(0, 1),),
+        "max_rounds": (Whole(1),),
+    }
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 16.0,
+        beta: float = 4.0,
+        n_clusters: int | None = None,
+        max_rejected: float = 0.08,
+        max_rounds: int = 100,
+        estimator: Any = "auto",
+        encoder: Any = "auto",
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.n_clusters = n_clusters
+        self.max_rejected = max_rejected
+        self.max_rounds = max_rounds
+        self.estimator = estimator
+        self.encoder = encoder
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _uses_embedding(self) -> bool:
+        return True
+
+    def _train(self, task: EstimatorTask) -> None:
+        unit = on_unit_sphere(task.Z * self.scale_.spread + self.scale_.centre)
+        scores = self._first_scores(unit, task)
+        negative = self.negative_index_ = reliable(task, scores <= 0, scores)
+        first = last = positives_against(task, negative, "round/0")
+        self.n_rounds_ = 0
+        while self.n_rounds_ < self.max_rounds:
+            self.n_rounds_ += 1
+            rest = np.setdiff1d(np.flatnonzero(task.free), negative)
+            joined = rest[task.scores(last, rest) <= 0] if len(rest) else rest
+            if not len(joined):
+                break
+            negative = np.union1d(negative, joined)
+            last = positives_against(task, negative, f"round/{self.n_rounds_}")
+        positive = np.flatnonzero(task.positive)
+        self.rejected_ = float(np.mean(task.scores(last, positive) <= 0))
+        self.kept_ = "first" if self.rejected_ > self.max_rejected else "last"
+        self.estimator_ = first if self.kept_ == "first" else last
+
+    def _first_scores(self, unit: FloatArray, task: EstimatorTask) -> FloatArray:
+        """Return how much nearer rows are to the positive prototype."""
+        P, U = unit[task.positive], unit[~task.positive]
+        scores = rocchio(unit, P, U, self.alpha, self.beta)
+        chosen = np.flatnonzero((scores <= 0) & ~task.positive)
+        if self.n_clusters is None or len(chosen) <= self.n_clusters:
+            return scores
+        seed = task.randomness.seed("clusters")
+        groups = KMeans(self.n_clusters, n_init=3, random_state=seed)
+        member = groups.fit_predict(unit[chosen])
+        pairs = [unit[chosen[member == j]] for j in np.unique(member)]
+        return clustered(unit, P, pairs, self.alpha, self.beta, scores)
+
+    def _score(self, rows: Any) -> FloatArray:
+        return margins(self.estimator_, rows)
+
+
+def on_unit_sphere(Z: FloatArray) -> FloatArray:
+    """Return rows divided by their length."""
+    length = np.linalg.norm(Z, axis=1, keepdims=True)
+    return np.asarray(Z / np.maximum(length, 1e-12))
+
+
+def prototype(own: FloatArray, other: FloatArray, alpha: float, beta: float) -> Any:
+    """Return alpha · mean(own) - beta · mean(other)."""
+    return alpha * own.mean(axis=0) - beta * other.mean(axis=0)
+
+
+def cosine(unit: FloatArray, direction: FloatArray) -> FloatArray:
+    """Return the cosine of rows of length 1 with a direction."""
+    return np.asarray(unit @ direction / max(float(np.linalg.norm(direction)), 1e-12))
+
+
+def rocchio(
+    unit: FloatArray, P: FloatArray, U: FloatArray, alpha: float, beta: float
+) -> FloatArray:
+    """Return cos(c⁺, x) - cos(c⁻, x): at most 0 for reliable negatives."""
+    toward = cosine(unit, prototype(P, U, alpha, beta))
+    return toward - cosine(unit, prototype(U, P, alpha, beta))
+
+
+def clustered(
+    unit: FloatArray,
+    P: FloatArray,
+    clusters: list[FloatArray],
+    alpha: float,
+    beta: float,
+    first: FloatArray,
+) -> FloatArray:
+    """Return the score with one pair of prototypes a cluster of the first negatives.
+
+    A row stays negative if some negative prototype is nearer than all positive ones.
+    """
+    toward = [cosine(unit, prototype(P, N, alpha, beta)) for N in clusters]
+    away = [cosine(unit, prototype(N, P, alpha, beta)) for N in clusters]
+    scores = np.max(toward, axis=0) - np.max(away, axis=0)
+    return np.asarray(np.where(first <= 0, scores, np.maximum(scores, first)))

@@ -1,0 +1,313 @@
+"""Self-PU: two students at different paces, and their slow teachers.
+
+Chen, Chen, Chen, Yuan, Gong, Chen and Wang, "Self-PU: Self Boosted and Calibrated
+Positive-Unlabeled Training", ICML 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from denspu._parameters import Number, OneOf
+from denspu._typing import RandomState
+from denspu.base import Rules
+from denspu.exceptions import InvalidParameterError
+from denspu.losses.self_paced import agreeing, disagreement, self_paced_risk
+from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._prior import SMALLEST, Scenario
+from denspu.methods._several import MeanLogit, follow, frozen, look
+from denspu.training import Hook, TrainState
+from denspu.training.batches import Batch
+
+REBUILDS = 4
+"""How often trusted sets are chosen anew, each time larger."""
+
+
+class SelfPU(DeepPU):
+    """Trust the surest rows of U step by step; two students and their means agree.
+
+    Both students start with nnPU. Then each takes the rows of U it is surest of, as
+    many positives as negatives, out of the PU risk and into a cross-entropy; the sets
+    are chosen anew four times and grow, faster for the second student. In the end
+    the students are also held to each other and to the slow means of themselves.
+
+    Parameters
+    ----------
+    paces : pair of float, default=(0.08, 0.12)
+        Share of U that each student trusts in the end on either side.
+    labels : {"soft", "hard"}, default="soft"
+        What trusted rows are taught: the probability at their choice, or 0 and 1.
+    warmup : float, default=0.05
+        Share of the epochs before the first choice.
+    growing : float, default=0.2
+        Share of the epochs over which trusted sets grow; agreement starts after it.
+    alpha : float, default=10.0
+        Students are held to each other where their loss is over α times the squared
+        difference of their probabilities.
+    consistency : float, default=1.0
+        Weight of agreement with each other and with the teachers.
+    teacher_decay : float, default=0.999
+        How slowly teachers follow.
+    prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
+        As in :class:`denspu.methods._deep.DeepPU`.
+    max_seconds, random_state, device, verbose
+        As everywhere.
+    """
+
+    _rules: ClassVar[Rules] = {
+        **DeepPU._rules,
+        "labels": (OneOf("soft", "hard"),),
+        "warmup": (Number(0, 1),),
+        "growing": (Number(0, 1),),
+        "alpha": (Number(0),),
+        "consistency": (Number(0),),
+        "teacher_decay": (Number(0, 1, "left"),),
+    }
+
+    def __init__(
+        self,
+        *,
+        paces: Sequence[float] = (0.08, 0.12),
+        labels: Literal["soft", "hard"] = "soft",
+        warmup: float = 0.05,
+        growing: float = 0.2,
+        alpha: float = 10.0,
+        consistency: float = 1.0,
+        teacher_decay: float = 0.999,
+        prior: float | Literal["estimate"] = "estimate",
+        scenario: Scenario = "one-sample",
+        encoder: Any = None,
+        network: Any = "auto",
+        epochs: int | Auto = 120,
+        batch_size: int | Auto = 256,
+        lr: float | Auto = 5e-4,
+        weight_decay: float = 5e-3,
+        max_seconds: float | None = None,
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            prior=prior,
+            scenario=scenario,
+            encoder=encoder,
+            network=network,
+            epochs=epochs,
+            batch_size=batch_size,
+            lr=lr,
+            weight_decay=weight_decay,
+            max_seconds=max_seconds,
+            random_state=random_state,
+            device=device,
+            verbose=verbose,
+        )
+        self.paces = paces
+        self.labels = labels
+        self.warmup = warmup
+        self.growing = growing
+        self.alpha = alpha
+        self.consistency = consistency
+        self.teacher_decay = teacher_decay
+
+    def _learn(self, task: Task) -> None:
+        paces = checked_paces(self.paces)
+        school = School(
+            [task.network(f"student {i}") for i in (1, 2)],
+            [task.network(f"student {i}") for i in (1, 2)],
+            len(task.rows),
+            task.prior,
+        )
+        loss = SchoolLoss(task.as_float, self.alpha, self.consistency)
+        hook = Timetable(self, task, school, paces)
+        self.history_ = task.train(school, loss, "self_pu", hooks=[hook])
+        self.module_ = MeanLogit(school.teachers)
+        self.trusted_ = [int(n) for n in school.trusted.sum(1)]
+
+
+def checked_paces(paces: Any) -> tuple[float, float]:
+    """Return the two paces, or raise."""
+    half = Number(0, 0.5)
+    values = tuple(paces) if isinstance(paces, tuple | list) else ()
+    if len(values) != 2 or not all(half.allows(value) for value in values):
+        raise InvalidParameterError(
+            f"paces={paces!r} must be two numbers in [0, 0.5]: the shares of U that "
+            "either student trusts as positive, and as negative. Pass (0.08, 0.12)."
+        )
+    return float(values[0]), float(values[1])
+
+
+class School(nn.Module):
+    """Students, teachers, and whom each student trusts: one network for the loop."""
+
+    def __init__(
+        self,
+        students: list[nn.Module],
+        teachers: list[nn.Module],
+        n_rows: int,
+        prior: float,
+    ) -> None:
+        super().__init__()
+        self.students = nn.ModuleList(students)
+        self.teachers = nn.ModuleList([frozen(teacher) for teacher in teachers])
+        n = len(students)
+        self.trusted: Tensor
+        self.target: Tensor
+        self.prior: Tensor
+        self.together: Tensor
+        self.register_buffer("trusted", torch.zeros(n, n_rows))
+        self.register_buffer("target", torch.zeros(n, n_rows))
+        self.register_buffer("prior", torch.full((n,), prior))
+        self.register_buffer("together", torch.zeros(()))
+
+    def train(self, mode: bool = True) -> School:
+        """Switch the students; teachers always answer as they would in the end."""
+        super().train(mode)
+        self.teachers.eval()
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a row of logits for each student."""
+        answers = [cast(Tensor, student(x)) for student in self.students]
+        return torch.stack(answers)
+
+    def taught(self, x: Tensor) -> Tensor:
+        """Return a row of logits for each teacher."""
+        with torch.no_grad():
+            answers = [cast(Tensor, teacher(x)) for teacher in self.teachers]
+        return torch.stack(answers)
+
+
+@dataclass
+class SchoolLoss:
+    """The sum of the students' losses, and how far they are from each other."""
+
+    as_float: Callable[[Tensor], Tensor]
+    alpha: float
+    consistency: float
+
+    def __call__(self, module: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+        """Return the loss of one batch and its terms."""
+        school = cast(School, module)
+        positive, pool, _, numbers = batch
+        x = self.as_float(torch.cat([positive, pool]))
+        logits = school(x).float()
+        taught = school.taught(x).float()
+        own = [
+            self_paced_risk(
+                logits[i, : len(positive)],
+                logits[i, len(positive) :],
+                school.target[i][numbers],
+                school.trusted[i][numbers],
+                school.prior[i],
+            )
+            for i in range(len(logits))
+        ]
+        apart = [
+            agreeing(own[i], disagreement(logits[i], logits[1 - i]), self.alpha)
+            for i in range(len(logits))
+        ]
+        behind = [disagreement(logits[i], taught[i]) for i in range(len(logits))]
+        risk = torch.stack(own).sum()
+        students, teachers = torch.stack(apart).sum(), torch.stack(behind).sum()
+        agreement = school.together * self.consistency * (students + teachers)
+        return {
+            "loss": risk + agreement,
+            "risk": risk,
+            "students": students,
+            "teachers": teachers,
+        }
+
+
+class Timetable(Hook):
+    """When trusted sets are chosen, and when students and teachers begin to agree."""
+
+    def __init__(
+        self, method: SelfPU, task: Task, school: School, paces: tuple[float, float]
+    ) -> None:
+        self.method = method
+        self.task = task
+        self.school = school
+        self.paces = paces
+        self.choices: dict[int, float] = {}
+        self.first_together = 0
+        self.steps_together = 0
+        known = set(task.known_negative.tolist())
+        self.candidates = np.array(
+            [row for row in task.unlabeled if row not in known], dtype=np.int64
+        )
+
+    def on_train_start(self, state: TrainState) -> None:
+        """Settle the epochs of the choices, and trust what is known."""
+        epochs = state.config.epochs
+        first = round(self.method.warmup * epochs)
+        last = max(first, round((self.method.warmup + self.method.growing) * epochs))
+        self.choices = {
+            first + (last - first) * k // REBUILDS: (k + 1) / REBUILDS
+            for k in range(REBUILDS)
+        }
+        self.first_together = last
+        for student in range(len(self.paces)):
+            self._trust(student, self._none(), self._none())
+
+    def on_epoch_start(self, state: TrainState) -> None:
+        """Choose anew, and let the teachers begin where the students are."""
+        if state.epoch in self.choices:
+            answers = look(
+                self.school, self.task, self.candidates, lambda x: self.school(x).T
+            ).T
+            for student, pace in enumerate(self.paces):
+                self._choose(student, pace * self.choices[state.epoch], answers)
+        if state.epoch == self.first_together:
+            self._teach(0.0)
+            self.school.together.fill_(1.0)
+
+    def on_step_end(self, state: TrainState) -> None:
+        """Let teachers follow; the first steps count alike."""
+        if state.epoch >= self.first_together:
+            self.steps_together += 1
+            self._teach(min(1 - 1 / self.steps_together, self.method.teacher_decay))
+
+    def on_train_end(self, state: TrainState) -> None:
+        """Let the teachers be the students where there was no time to agree."""
+        if self.steps_together == 0:
+            self._teach(0.0)
+
+    def _teach(self, decay: float) -> None:
+        for teacher, student in zip(
+            self.school.teachers, self.school.students, strict=True
+        ):
+            follow(teacher, student, decay)
+
+    def _choose(self, student: int, share: float, answers: Tensor) -> None:
+        """Trust the rows of U at both ends of a student's ranking."""
+        k = int(share * len(self.candidates))
+        order = answers[student].argsort()
+        rows = self.task.index(self.candidates).to(order.device)
+        negative, positive = rows[order[:k]], rows[order[len(order) - k :]]
+        self._trust(student, positive, negative)
+        chosen = torch.cat([order[:k], order[len(order) - k :]])
+        soft = torch.sigmoid(answers[student][chosen])
+        if self.method.labels == "soft":
+            self.school.target[student, rows[chosen]] = soft
+
+    def _trust(self, student: int, positive: Tensor, negative: Tensor) -> None:
+        """Write down a trusted set, and the prior of the pool without it."""
+        school, pool = self.school, len(self.task.pool)
+        known = self.task.index(self.task.known_negative).to(school.trusted.device)
+        school.trusted[student] = 0.0
+        school.target[student] = 0.0
+        for rows in (positive, negative, known):
+            school.trusted[student, rows] = 1.0
+        school.target[student, positive] = 1.0
+        left = pool - len(positive) - len(negative) - len(known)
+        share = (self.task.prior * pool - len(positive)) / max(left, 1)
+        school.prior[student] = min(max(share, SMALLEST), 1 - SMALLEST)
+
+    def _none(self) -> Tensor:
+        return torch.empty(0, dtype=torch.long, device=self.school.trusted.device)

@@ -1,0 +1,202 @@
+"""Spies: some positives are hidden in U, and where they end up shows what is negative.
+
+Liu, Lee, Yu and Li, "Partially Supervised Classification of Text Documents" (S-EM),
+ICML 2002.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy.special import expit
+
+from denspu._parameters import Number, OneOf, Whole
+from denspu._typing import BoolArray, FloatArray, RandomState
+from denspu.base import Rules
+from denspu.methods._estimator import (
+    ESTIMATOR_RULES,
+    EstimatorPU,
+    EstimatorTask,
+    hold_out,
+    margins,
+)
+from denspu.methods._reliable import positives_against, reliable
+
+LEAST_SPREAD = 1e-2
+"""Share of the mean variance that is added to every variance of naive Bayes."""
+
+
+class Spy(EstimatorPU):
+    """Find reliable negatives below the spies, then set P against them.
+
+    Parameters
+    ----------
+    variant : {"classifier", "em"}, default="classifier"
+        ``"classifier"``: ``estimator`` takes both steps. ``"em"``: naive Bayes with
+        expectation maximisation takes both, as in S-EM; Gaussian, since rows are
+        numbers here and not words.
+    spy_share : float, default=0.15
+        Share of P that is hidden in U.
+    noise_level : float, default=0.15
+        Share of the spies that may lie below the threshold: rows of U below it are the
+        reliable negatives.
+    max_steps : int, default=20
+        Steps of expectation maximisation.
+    estimator : "auto", str or object, default="auto"
+        The classifier: a kernel machine, or boosted trees beyond 10,000 rows.
+    encoder, random_state, device, verbose
+        As everywhere.
+
+    Attributes
+    ----------
+    threshold_ : float
+        The spies' score below which rows of U are reliable negatives.
+    negative_index_ : array
+        Numbers of the reliable negatives.
+    """
+
+    _rules: ClassVar[Rules] = {
+        **ESTIMATOR_RULES,
+        "variant": (OneOf("classifier", "em"),),
+        "spy_share": (Number(0, 1, "neither"),),
+        "noise_level": (Number(0, 1, "left"),),
+        "max_steps": (Whole(1),),
+    }
+
+    def __init__(
+        self,
+        *,
+        variant: Literal["classifier", "em"] = "classifier",
+        spy_share: float = 0.15,
+        noise_level: float = 0.15,
+        max_steps: int = 20,
+        estimator: Any = "auto",
+        encoder: Any = "auto",
+        random_state: RandomState = None,
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.variant = variant
+        self.spy_share = spy_share
+        self.noise_level = noise_level
+        self.max_steps = max_steps
+        self.estimator = estimator
+        self.encoder = encoder
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def _uses_embedding(self) -> bool:
+        return self.variant == "em"
+
+    def _train(self, task: EstimatorTask) -> None:
+        spies = hold_out(
+            task.positive,
+            task.data.groups,
+            self.spy_share,
+            task.randomness.numpy("spies"),
+        )
+        overt = task.positive & ~spies
+        scores = self._first_scores(task, overt)
+        self.threshold_ = float(np.quantile(scores[spies], self.noise_level))
+        self.negative_index_ = reliable(task, scores < self.threshold_, scores)
+        if self.variant == "classifier":
+            self.estimator_ = positives_against(task, self.negative_index_, "final")
+            return
+        start = np.full(len(scores), np.nan)
+        start[self.negative_index_] = 0.0
+        fixed = task.positive | task.data.known_negative
+        found = em(task.Z, task.positive, fixed, start, self.max_steps)
+        self.estimator_ = best_by_recall(found, task.Z, task.positive)
+
+    def _first_scores(self, task: EstimatorTask, overt: BoolArray) -> FloatArray:
+        """Score all rows by a model of the overt positives against U and the spies."""
+        if self.variant == "classifier":
+            model = task.fit(np.arange(len(overt)), overt, "spies")
+            return task.scores(model, np.arange(len(overt)))
+        start = np.where(overt, 1.0, 0.0)
+        fixed = overt | task.data.known_negative
+        return em(task.Z, overt, fixed, start, self.max_steps)[-1].decision_function(
+            task.Z
+        )
+
+    def _decide(self, X: Any) -> FloatArray:
+        if self.variant == "em":
+            return self._score(self.scale_(self._embed(X)))
+        return super()._decide(X)
+
+    def _score(self, rows: Any) -> FloatArray:
+        return margins(self.estimator_, rows)
+
+
+class GaussianBayes:
+    """Naive Bayes with Gaussian columns, from weights of both classes.
+
+    Parameters
+    ----------
+    Z : array of shape (n, d)
+    positive : array of shape (n,)
+        P(y = 1) of each row; ``nan`` leaves a row out.
+    """
+
+    def __init__(self, Z: FloatArray, positive: FloatArray) -> None:
+        used = ~np.isnan(positive)
+        rows, weight = Z[used], positive[used]
+        least = LEAST_SPREAD * max(float(Z.var(axis=0).mean()), 1e-12)
+        self.mean, self.var, log_prior = [], [], []
+        for w in (1 - weight, weight):
+            total = max(float(w.sum()), 1e-9)
+            mean = w @ rows / total
+            self.mean.append(mean)
+            self.var.append(w @ (rows - mean) ** 2 / total + least)
+            log_prior.append(np.log(total))
+        self.offset = float(log_prior[1] - log_prior[0])
+
+    def decision_function(self, Z: FloatArray) -> FloatArray:
+        """Return the log-odds of rows."""
+        likelihood = [
+            -0.5 * (np.log(var) + (Z - mean) ** 2 / var).sum(axis=1)
+            for mean, var in zip(self.mean, self.var, strict=True)
+        ]
+        return np.asarray(likelihood[1] - likelihood[0] + self.offset)
+
+
+def em(
+    Z: FloatArray,
+    positive: BoolArray,
+    fixed: BoolArray,
+    start: FloatArray,
+    max_steps: int,
+) -> list[GaussianBayes]:
+    """Return the model after every step of expectation maximisation.
+
+    ``start`` holds the first P(y = 1) of rows, ``nan`` where a row joins after the
+    first step; ``fixed`` rows keep theirs, 1 for positives and 0 for others.
+    """
+    label = np.where(positive, 1.0, start)
+    models = [GaussianBayes(Z, label)]
+    for _ in range(max_steps):
+        guess = expit(models[-1].decision_function(Z))
+        guess = np.where(fixed, positive.astype(np.float64), guess)
+        models.append(GaussianBayes(Z, guess))
+        if np.nanmax(np.abs(guess - label)) < 1e-3 and not np.isnan(label).any():
+            break
+        label = guess
+    return models
+
+
+def best_by_recall(
+    models: list[GaussianBayes], Z: FloatArray, positive: BoolArray
+) -> GaussianBayes:
+    """Return the model with the largest r² / P(f = 1), which needs no negatives.
+
+    With r the recall and p the precision it is p · r over the share of positives, a
+    constant (Lee and Liu 2003).
+    """
+
+    def quality(model: GaussianBayes) -> float:
+        called = model.decision_function(Z) > 0
+        return float(called[positive].mean() ** 2 / max(called.mean(), 1e-9))
+
+    return max(models, key=quality)

@@ -1,0 +1,62 @@
+"""Rows as numbers, learned without looking at the labels.
+
+An encoder that pulled the labelled positives together would make them unlike the
+positives inside U, and every estimate too small. So encoders are fitted without ``y``.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from denspu._random import Randomness
+from denspu._registry import resolve_part
+from denspu._typing import FloatArray, IntArray
+from denspu._validation import PUInput, check_embedding
+from denspu.base import prepare_part, refuse_kind
+from denspu.encoders import ContrastiveEncoder, IdentityEncoder, TabularEncoder
+from denspu.exceptions import InvalidInputError
+
+SMALL_IMAGE = 32
+"""Grey images up to this side are used pixel by pixel."""
+
+
+def embed(
+    data: PUInput, encoder: Any, randomness: Randomness, device: str
+) -> FloatArray:
+    """Return one row of numbers a sample."""
+    if isinstance(encoder, str) and encoder == "auto":
+        return _by_default(data, randomness, device)
+    part = resolve_part(encoder, "encoder", argument="encoder")
+    refuse_kind(part, data.kind, "encoder")
+    return _fitted(part, data.X, randomness, device)
+
+
+def _by_default(data: PUInput, randomness: Randomness, device: str) -> FloatArray:
+    if data.kind == "table":
+        return _fitted(TabularEncoder(), data.X, randomness, device)
+    height, width, channels = data.X.shape[1:]
+    if channels > 1 or max(height, width) > SMALL_IMAGE:
+        network = ContrastiveEncoder(positive_weight=0)
+        return _fitted(network, data.X, randomness, device)
+    pixels = _fitted(IdentityEncoder(), data.X, randomness, device)
+    return _fitted(TabularEncoder(), pixels, randomness, device)
+
+
+def _fitted(part: Any, X: Any, randomness: Randomness, device: str) -> FloatArray:
+    part = prepare_part(part, randomness, "encoder", device=device)
+    Z = check_embedding(part.fit(X).transform(X), argument="the encoder's output")
+    if len(Z) != len(X):
+        raise InvalidInputError(
+            f"The encoder returned {len(Z)} rows for {len(X)}; one a sample is needed."
+        )
+    return Z
+
+
+def same_rows(Z: FloatArray) -> IntArray:
+    """Return a number for each row; equal rows get the same."""
+    Z = np.ascontiguousarray(Z) + 0.0  # no negative zero
+    prints = np.array([zlib.crc32(row.tobytes()) for row in Z], dtype=np.int64)
+    return np.unique(prints, return_inverse=True)[1]

@@ -1,0 +1,289 @@
+"""One call for the class prior: several estimators, one answer, an honest interval."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from scipy.stats import t as student
+from sklearn.base import BaseEstimator
+
+from denspu._parameters import Number, OneOf, Rule, Whole
+from denspu._random import Randomness
+from denspu._registry import registry
+from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
+from denspu._validation import validate_fit
+from denspu.exceptions import FewRowsWarning, InvalidParameterError, did_you_mean
+from denspu.priors._base import PriorEstimator
+from denspu.priors._embed import embed, same_rows
+from denspu.priors._report import PriorReport, Scenario, warn_if_disagreeing
+from denspu.priors._scores import cross_fit
+
+AUTO = ("density_ratio", "dedpul", "mixture")
+"""Estimators that ``method="auto"`` runs; the answer is their median."""
+
+FEW = 10
+"""Labelled positives below which a warning is due."""
+
+FEATURE_RESAMPLES = 20
+"""Resamples at most where an estimator works on features, which takes longer."""
+
+
+def estimate_prior(
+    X: Any,
+    y: Any,
+    *,
+    method: str | Iterable[str] = "auto",
+    scenario: Scenario = "one-sample",
+    groups: Any = None,
+    encoder: Any = "auto",
+    level: float = 0.9,
+    n_resamples: int = 50,
+    random_state: RandomState = None,
+    device: str = "auto",
+) -> PriorReport:
+    """Estimate the share of positives from labelled positives and unlabelled rows.
+
+    Parameters
+    ----------
+    X : array, DataFrame or image array
+        One row a sample.
+    y : array of shape (n,)
+        1 for a labelled positive, 0 (or -1, False) for an unlabelled row.
+    method : str or list of str, default="auto"
+        Keys of estimators (``denspu list`` shows them); the answer is the median of
+        theirs. ``"auto"`` takes the median of three that look at out-of-fold scores.
+    scenario : {"one-sample", "two-sample"}, default="one-sample"
+        one-sample: P was taken out of one sample, and the overall prior counts P too.
+        two-sample: U is a sample of its own, and its share is the prior. Rows of P that
+        U holds again are kept in one fold.
+    groups : array of shape (n,), optional
+        Patient, customer, ...: no group crosses a fold, and resamples draw groups.
+    encoder : "auto", key or encoder, default="auto"
+        What turns rows into numbers; it never sees ``y``. ``"auto"``: tables are
+        standardised, grey images up to 32×32 are pixels, others get a contrastive
+        encoder.
+    level : float, default=0.9
+        Of the intervals.
+    n_resamples : int, default=50
+        Bootstrap draws for the interval; at most 20 are made where an estimator looks
+        at features. 0 gives the widest interval, [0, 1].
+    random_state : int, generator or None, default=None
+    device : str, default="auto"
+        For encoders that are networks.
+
+    Returns
+    -------
+    PriorReport
+
+    Warns
+    -----
+    PriorDisagreementWarning
+        If the estimates lie more than 0.15 apart, or, where all are small, the largest
+        is more than three times the least.
+    FewRowsWarning
+        If fewer than 10 rows are labelled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from denspu.priors import estimate_prior
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.r_[rng.normal(6, 1, (200, 2)), rng.normal(0, 1, (200, 2))]
+    >>> y = np.r_[np.ones(100), np.zeros(300)]  # 100 of 300 in U are positive
+    >>> found = estimate_prior(X, y, random_state=0)
+    >>> bool(abs(found.prior_in_unlabeled - 1 / 3) < 0.03)
+    True
+    """
+    keys = _keys(method)
+    _check("scenario", scenario, OneOf("one-sample", "two-sample"))
+    _check("level", level, Number(0, 1, "neither"))
+    _check("n_resamples", n_resamples, Whole(0))
+    data = validate_fit(_Gate(), X, y, None, groups)
+    randomness = Randomness(random_state)
+    Z = embed(data, encoder, randomness, device)
+    group_of = data.groups
+    if scenario == "two-sample" and group_of is None:
+        group_of = same_rows(Z)
+    _warn_if_few(data.positive)
+    estimators = {key: registry().get(key, "prior").build() for key in keys}
+    samples = Samples.of(
+        Z, data.positive, group_of, data.groups, estimators, randomness
+    )
+    estimates = samples.estimates(randomness.numpy("estimate"))
+    share = combined(estimates)
+    low, high = 0.0, 1.0
+    if n_resamples:
+        drawn = samples.resampled(n_resamples, randomness.numpy("resamples"))
+        low, high = interval(share, estimates, drawn, level, samples)
+    report = PriorReport(
+        prior_in_unlabeled=share,
+        low=low,
+        high=high,
+        level=float(level),
+        method="auto" if method == "auto" else " + ".join(keys),
+        scenario=scenario,
+        estimates=estimates,
+        n_positive=samples.n_positive,
+        n_unlabeled=samples.n_unlabeled,
+    )
+    warn_if_disagreeing(report, stacklevel=3)
+    return report
+
+
+class _Gate(BaseEstimator):
+    """Stands in for an estimator at the gate for data; gaps are allowed."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """P and U as each estimator wants to see them."""
+
+    estimators: Mapping[str, PriorEstimator]
+    views: Mapping[str, FloatArray]
+    """One row a sample: ``"features"``, ``"scores"``, ``"linear"`` scores."""
+    positive: IntArray
+    unlabeled: IntArray
+    groups: IntArray | None
+
+    @classmethod
+    def of(
+        cls,
+        Z: FloatArray,
+        positive: BoolArray,
+        fold_groups: IntArray | None,
+        groups: IntArray | None,
+        estimators: Mapping[str, PriorEstimator],
+        randomness: Randomness,
+    ) -> Samples:
+        """Score the rows out of fold, where an estimator looks at scores."""
+        views = {"features": Z}
+        if any(e.sees == "scores" for e in estimators.values()):
+            found = cross_fit(Z, positive, fold_groups, randomness)
+            views |= {"scores": found.scores, "linear": found.linear}
+        rows = np.flatnonzero(positive), np.flatnonzero(~positive)
+        return cls(estimators, views, *rows, groups)
+
+    @property
+    def n_positive(self) -> int:
+        """Rows of P."""
+        return len(self.positive)
+
+    @property
+    def n_unlabeled(self) -> int:
+        """Rows of U."""
+        return len(self.unlabeled)
+
+    def estimates(
+        self,
+        rng: np.random.Generator,
+        positive: IntArray | None = None,
+        unlabeled: IntArray | None = None,
+    ) -> dict[str, float]:
+        """Return each estimator's share, on all rows or on those given."""
+        P = self.positive if positive is None else positive
+        U = self.unlabeled if unlabeled is None else unlabeled
+        found = {}
+        for key, estimator in self.estimators.items():
+            view = self.views["linear" if estimator.prefers_linear else estimator.sees]
+            found[key] = estimator.estimate(view[P], view[U], rng)
+        return found
+
+    def resampled(self, times: int, rng: np.random.Generator) -> FloatArray:
+        """Return the answers on rows (or groups) drawn with replacement."""
+        if any(e.sees == "features" for e in self.estimators.values()):
+            times = min(times, FEATURE_RESAMPLES)
+        drawn = []
+        for _ in range(times):
+            P, U = (draw(r, self.groups, rng) for r in (self.positive, self.unlabeled))
+            drawn.append(combined(self.estimates(rng, P, U)))
+        return np.array(drawn)
+
+
+def draw(rows: IntArray, groups: IntArray | None, rng: np.random.Generator) -> IntArray:
+    """Return as many rows as given, drawn with replacement, whole groups together."""
+    if groups is None:
+        return rng.choice(rows, len(rows))
+    names, member = np.unique(groups[rows], return_inverse=True)
+    of_group = np.split(
+        rows[np.argsort(member, kind="stable")], np.cumsum(np.bincount(member))[:-1]
+    )
+    chosen: list[IntArray] = []
+    n = 0
+    while n < len(rows):
+        chosen.append(of_group[rng.integers(len(names))])
+        n += len(chosen[-1])
+    return np.concatenate(chosen)[: len(rows)]
+
+
+def combined(estimates: Mapping[str, float]) -> float:
+    """Return the median of the estimates."""
+    return float(np.median(list(estimates.values())))
+
+
+def interval(
+    share: float,
+    estimates: Mapping[str, float],
+    drawn: FloatArray,
+    level: float,
+    samples: Samples,
+) -> tuple[float, float]:
+    """Return share ± t standard errors.
+
+    Two things may be wrong with a share, and their squares add up: the rows happened to
+    be these (the spread of the resamples, at least that of a count in U), and each
+    estimator leans its own way (the spread of the estimates). Degrees of freedom are
+    one less than P has rows.
+    """
+    n, m = samples.n_positive, samples.n_unlabeled
+    counted = (share * m + 1) / (m + 2)
+    leaning = np.var(list(estimates.values()), ddof=1) if len(estimates) > 1 else 0.0
+    variance = max(float(np.var(drawn)), counted * (1 - counted) / m) + float(leaning)
+    error = student.ppf((1 + level) / 2, n - 1) * np.sqrt(variance)
+    return max(0.0, float(share - error)), min(1.0, float(share + error))
+
+
+def _keys(method: str | Iterable[str]) -> tuple[str, ...]:
+    known = registry().of_kind("prior")
+    if isinstance(method, str):
+        keys: tuple[Any, ...] = AUTO if method == "auto" else (method,)
+    else:
+        keys = tuple(method) if isinstance(method, Iterable) else (method,)
+    for key in keys:
+        if key not in known:
+            raise InvalidParameterError(
+                f"method={method!r}: there is no prior estimator called {key!r}."
+                f"{did_you_mean(str(key), [*known, 'auto'])} Allowed are 'auto', or "
+                f"one or several of {', '.join(sorted(known))}."
+            )
+    if not keys or len(set(keys)) < len(keys):
+        raise InvalidParameterError(
+            f"method={method!r} must name at least one estimator, and each only once."
+        )
+    return cast("tuple[str, ...]", keys)
+
+
+def _check(argument: str, value: object, rule: Rule) -> None:
+    if not rule.allows(value):
+        raise InvalidParameterError(
+            f"{argument} must be {rule}. Got {value!r} instead."
+        )
+
+
+def _warn_if_few(positive: BoolArray) -> None:
+    n = int(positive.sum())
+    if n < FEW:
+        warnings.warn(
+            f"{n} rows are labelled; with fewer than {FEW} the class prior is little "
+            "more than a guess. Look at the interval.",
+            FewRowsWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,206 @@
+"""What deep PU methods share: rows, the pool, the prior, networks, time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from denspu.encoders import IdentityEncoder, TabularEncoder
+from denspu.exceptions import InvalidParameterError
+from denspu.methods import _deep
+from denspu.methods._deep import LARGE, SMALL, DeepPU, fresh_copy
+from denspu.methods.nnpu import NNPU
+
+pytestmark = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+
+
+class Watched(NNPU):
+    """nnPU that keeps its task."""
+
+    def _learn(self, task):
+        self.task_ = task
+        super()._learn(task)
+
+
+def watched(blobs, **settings):
+    usual = {"prior": 0.6, "network": "linear", "epochs": 2, "device": "cpu"}
+    return Watched(**{**usual, "random_state": 10, **settings}).fit(blobs.X, blobs.y)
+
+
+# --- who stands for the population ----------------------------------------------------
+
+
+def test_one_sample_puts_p_back_into_the_pool(blobs):
+    task = watched(blobs).task_
+    assert task.positive.tolist() == list(range(40))
+    assert task.unlabeled.tolist() == list(range(40, 140))
+    assert task.pool.tolist() == list(range(140))
+
+
+def test_two_samples_leave_p_out(blobs):
+    task = watched(blobs, scenario="two-sample").task_
+    assert task.pool.tolist() == list(range(40, 140))
+
+
+def test_the_share_inside_u_follows_from_the_scenario(blobs):
+    model = watched(blobs, prior=0.6)
+    assert model.prior_ == 0.6
+    assert model.prior_in_unlabeled_ == pytest.approx((0.6 * 140 - 40) / 100)
+    model = watched(blobs, prior=0.6, scenario="two-sample")
+    assert (model.prior_, model.prior_in_unlabeled_) == (0.6, 0.6)
+
+
+def test_a_prior_below_the_labelled_share_is_refused(blobs):
+    with pytest.raises(InvalidParameterError, match=r"prior=0\.25 .* 40 of them"):
+        watched(blobs, prior=0.25)
+    watched(blobs, prior=0.25, scenario="two-sample")
+
+
+def test_known_negatives_and_groups_reach_the_task(blobs):
+    known = np.zeros(140, dtype=bool)
+    known[[90, 95]] = True
+    model = Watched(prior=0.6, network="linear", epochs=1, device="cpu")
+    model.fit(blobs.X, blobs.y, known_negative=known, groups=np.arange(140) // 2)
+    assert model.task_.known_negative.tolist() == [90, 95]
+    assert len(np.unique(model.task_.groups)) == 70
+
+
+# --- settings by the size of the sample -----------------------------------------------
+
+
+def test_small_samples_are_one_batch(blobs):
+    model = watched(blobs, epochs="auto", lr="auto")
+    assert len(model.task_.batches()) == 1
+    assert model.epochs_ == {"nnpu": SMALL["epochs"]}
+    assert model.task_.plan.lr == SMALL["lr"]
+
+
+def test_larger_ones_are_trained_as_the_papers_are_compared(blobs, monkeypatch):
+    monkeypatch.setattr(_deep, "WHOLE", 100)
+    task = watched(blobs, epochs="auto", lr="auto", max_seconds=1e-6).task_
+    assert (task.plan.epochs, task.batch_size) == (LARGE["epochs"], 256)
+    assert task.plan.lr == LARGE["lr"]
+
+
+def test_given_settings_are_kept(blobs):
+    task = watched(blobs, epochs=3, batch_size=20, lr=0.5, weight_decay=0.25).task_
+    assert (task.plan.epochs, task.plan.lr, task.batch_size) == (3, 0.5, 20)
+    assert task.plan.weight_decay == 0.25
+    assert len(task.batches()) == 7
+
+
+def test_max_seconds_cuts_epochs(blobs):
+    model = watched(blobs, epochs=500, max_seconds=1e-6)
+    assert model.epochs_ == {"nnpu": 1}
+    assert len(model.history_) == 1
+
+
+# --- networks -------------------------------------------------------------------------
+
+
+def test_convolutions_are_refused_for_tables(blobs):
+    with pytest.raises(
+        InvalidParameterError, match=r"'cnn' takes images.*a table of 3"
+    ):
+        watched(blobs, network="cnn")
+    with pytest.raises(InvalidParameterError, match=r"an embedding of 3 columns"):
+        watched(blobs, network="cnn", encoder="identity")
+
+
+def test_an_image_too_small_is_refused(tiny_images):
+    X, y = tiny_images
+    with pytest.raises(InvalidParameterError, match=r"at least 32 pixels.*not 8×8"):
+        NNPU(prior=0.6, network="vgg16", device="cpu").fit(X, y)
+
+
+def test_a_network_of_your_own_is_copied_and_starts_afresh(blobs):
+    mine = nn.Sequential(nn.Linear(3, 1), nn.Flatten(0))
+    before = mine[0].weight.detach().clone()
+    one, two = (watched(blobs, network=mine, lr=1e-9) for _ in range(2))
+    assert torch.equal(mine[0].weight, before)
+    assert one.module_ is not mine
+    assert not torch.allclose(one.module_[0].weight, before, atol=1e-3)
+    assert torch.equal(one.module_[0].weight, two.module_[0].weight)
+
+
+def test_a_fresh_copy_starts_statistics_anew():
+    layer = nn.BatchNorm1d(2)
+    layer.running_mean.fill_(5.0)
+    assert fresh_copy(layer).running_mean.tolist() == [0.0, 0.0]
+    assert layer.running_mean.tolist() == [5.0, 5.0]
+
+
+# --- rows -----------------------------------------------------------------------------
+
+
+def test_tables_with_gaps_and_categories(blobs):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(blobs.X, columns=list("abc"))
+    frame.loc[::9, "b"] = np.nan
+    frame["colour"] = pandas.Categorical(np.where(np.arange(140) % 3, "red", "blue"))
+    model = Watched(prior=0.6, network="linear", epochs=2, device="cpu")
+    model.fit(frame, blobs.y)
+    assert model.task_.rows.shape[1] > 4
+    assert np.isfinite(model.decision_function(frame)).all()
+
+
+def test_images_are_held_as_integers(tiny_images):
+    X, y = tiny_images
+    model = Watched(prior=0.6, epochs=2, random_state=10, device="cpu").fit(X, y)
+    assert model.task_.rows.dtype == torch.uint8
+    assert model.task_.rows.shape == (20, 3, 8, 8)
+    assert type(model.module_.body).__name__ == "AllConv"
+    assert model.decision_function(X).shape == (20,)
+
+
+def test_an_encoder_puts_its_embedding_in_their_place(blobs):
+    model = watched(blobs, encoder="identity")
+    rows = model.task_.rows.numpy()
+    assert rows.mean(axis=0) == pytest.approx(0, abs=1e-5)
+    assert rows.std(axis=0) == pytest.approx(1, abs=1e-4)
+    far = model.decision_function(blobs.X + 1)
+    assert not np.allclose(far, model.decision_function(blobs.X))
+
+
+class Counted(IdentityEncoder):
+    """An encoder that counts its fits."""
+
+    fits = 0
+
+    def fit(self, X, y=None):
+        type(self).fits += 1
+        return super().fit(X, y)
+
+
+def test_a_frozen_encoder_is_not_fitted_again(blobs):
+    from sklearn.frozen import FrozenEstimator
+
+    encoder = Counted().fit(blobs.X)
+    Counted.fits = 0
+    model = watched(blobs, encoder=FrozenEstimator(encoder))
+    assert Counted.fits == 0
+    assert model.decision_function(blobs.X).shape == (140,)
+
+
+def test_gaps_are_allowed_where_the_encoder_takes_them(blobs):
+    X = blobs.X.copy()
+    X[3, 1] = np.nan
+    for encoder in (None, "tabular", TabularEncoder()):
+        model = NNPU(prior=0.6, encoder=encoder, network="linear", epochs=1)
+        assert model.__sklearn_tags__().input_tags.allow_nan
+        model.fit(X, blobs.y)
+    with pytest.raises(ValueError, match="NaN"):
+        NNPU(prior=0.6, encoder="identity", network="linear").fit(X, blobs.y)
+
+
+def test_a_second_fit_forgets_the_first(blobs):
+    model = watched(blobs)
+    model.set_params(prior=0.9).fit(blobs.X, blobs.y)
+    assert model.prior_ == 0.9
+
+
+def test_the_base_class_is_not_a_method():
+    with pytest.raises(TypeError, match="abstract"):
+        DeepPU()

@@ -1,0 +1,173 @@
+"""Dist-PU: two phases, a bank of answers, weights that grow with the epochs."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+from torch import nn
+
+from denspu import make_pu
+from denspu.exceptions import InvalidParameterError
+from denspu.losses.label_distribution import entropy, label_distribution, mixup_loss
+from denspu.methods import dist_pu
+from denspu.methods.dist_pu import DistPU, MainLoss, MainPhase
+
+
+@pytest.fixture(scope="module")
+def pu():
+    rng = np.random.default_rng(10)
+    truth = (np.arange(240) % 2 == 0).astype(int)
+    X = rng.normal(size=(240, 4)) + 1.2 * (2 * truth - 1)[:, None]
+    return make_pu(X, truth, n_labeled=0.3, random_state=10)
+
+
+def fit(pu, **settings):
+    usual = {"prior": 0.5, "network": "linear", "epochs": 80, "lr": 0.02}
+    usual |= {"random_state": 10, "device": "cpu"}
+    return DistPU(**{**usual, **settings}).fit(pu.X, pu.y)
+
+
+def main_loss(**changes):
+    settings = {
+        "as_float": lambda x: x,
+        "prior": 0.3,
+        "bank": torch.linspace(0.1, 0.9, 9),
+        "entropy_weight": torch.tensor(0.5),
+        "mixup_weight": 5.0,
+        "mixup_entropy": 0.04,
+        "alpha": 6.0,
+    }
+    return MainLoss(**{**settings, **changes})
+
+
+class Sum(nn.Module):
+    """The sum of a row as its logit."""
+
+    def forward(self, x):
+        return x.sum(1)
+
+
+def batch():
+    rows = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
+    return rows[:2], rows[2:], torch.tensor([0, 1]), torch.tensor([8, 3, 5, 4])
+
+
+def test_it_learns(pu):
+    hidden = pu.y == 0
+    truth = pu.oracle.labels[hidden]
+    model = fit(pu)
+    assert roc_auc_score(truth, model.decision_function(pu.X[hidden])) > 0.95
+    assert np.mean(model.predict(pu.X[hidden]) == truth) > 0.88
+
+
+def test_the_main_loss_is_the_sum_of_its_terms(monkeypatch):
+    monkeypatch.setattr(dist_pu, "beta_share", lambda *_: torch.tensor(0.7))
+    order = torch.tensor([5, 0, 3, 1, 2, 4])
+    monkeypatch.setattr(dist_pu, "random_order", lambda *_: order)
+    loss = main_loss()
+    bank = loss.bank.clone()
+    found = loss(Sum(), batch())
+    p, u, _, numbers = batch()
+    x = torch.cat([p, u])
+    clean, between = x.sum(1), (0.7 * x + 0.3 * x[order]).sum(1)
+    label = torch.cat([torch.ones(2), bank[numbers]])
+    apart = label_distribution(clean[:2], clean[2:], 0.3)
+    wanted = apart + 0.5 * entropy(clean[2:]) + 0.04 * entropy(between)
+    wanted += 5 * mixup_loss(between, label, label[order], torch.tensor(0.7))
+    assert found["loss"].item() == pytest.approx(wanted.item(), abs=1e-6)
+    assert found["distribution"].item() == pytest.approx(apart.item(), abs=1e-6)
+
+
+def test_the_bank_takes_the_answers_of_the_batch_alone():
+    loss = main_loss()
+    before = loss.bank.clone()
+    loss(Sum(), batch())
+    _, u, _, numbers = batch()
+    assert torch.allclose(loss.bank[numbers], torch.sigmoid(u.sum(1)))
+    others = [row for row in range(9) if row not in numbers.tolist()]
+    assert torch.equal(loss.bank[others], before[others])
+
+
+def test_logits_are_kept_inside_ten():
+    loss = main_loss()
+    far = tuple(t * 1e4 if t.is_floating_point() else t for t in batch())
+    assert torch.isfinite(loss(Sum(), far)["loss"])
+    assert loss.bank.max() <= torch.sigmoid(torch.tensor(10.0))
+
+
+def test_the_weight_of_the_entropy_grows():
+    loss = main_loss(entropy_weight=torch.zeros(()))
+    hook = MainPhase(None, loss, 0.004)
+    found = []
+    for epoch in (0, 20, 59):
+        state = SimpleNamespace(epoch=epoch, config=SimpleNamespace(epochs=60))
+        hook.on_epoch_start(state)
+        found.append(loss.entropy_weight.item())
+    wanted = [0.004 * (1 - math.cos(math.pi * e / 120)) for e in (0, 20, 59)]
+    assert found == pytest.approx(wanted, abs=1e-9)
+
+
+def test_the_bank_starts_with_the_warmed_up_network(pu, monkeypatch):
+    seen = {}
+    real = MainPhase.on_train_start
+
+    def watched(self, state):
+        real(self, state)
+        seen["bank"] = self.loss.bank.clone()
+        seen["answers"] = torch.sigmoid(
+            dist_pu.look(state.module, self.task, self.task.pool, state.module)
+        )
+
+    monkeypatch.setattr(MainPhase, "on_train_start", watched)
+    fit(pu, epochs=4, max_seconds=60)  # steps against the clock leave no trace
+    assert torch.allclose(seen["bank"], seen["answers"])
+
+
+def test_two_phases_share_the_epochs(pu):
+    assert fit(pu, epochs=8).epochs_ == {"warm-up": 4, "main": 4}
+    model = fit(pu, epochs=8, warm_up=0.25)
+    assert model.epochs_ == {"warm-up": 2, "main": 6}
+    assert len(model.warm_up_history_) == 2
+    assert fit(pu, epochs=1).epochs_ == {"warm-up": 1, "main": 1}
+
+
+def test_the_main_phase_has_its_own_learning_rate(pu):
+    history = fit(pu, epochs=8, lr=0.02).history_
+    assert history.rows[0]["lr"] == pytest.approx(0.002)
+    assert 0.7 * 0.002 < history.last["lr"] < 0.8 * 0.002
+    assert fit(pu, epochs=8, main_lr=0.5).history_.rows[0]["lr"] == 0.5
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"warm_up_entropy": 1.0},
+        {"entropy_weight": 5.0},
+        {"mixup_weight": 0.0},
+        {"mixup_entropy": 1.0},
+        {"mixup_alpha": 0.1},
+        {"main_weight_decay": 5.0},
+    ],
+)
+def test_settings_reach_the_training(pu, setting):
+    one, two = fit(pu, epochs=6), fit(pu, epochs=6, **setting)
+    assert one.history_.column("loss") != two.history_.column("loss")
+
+
+def test_same_seed_same_answers(pu):
+    one, two = (fit(pu, epochs=4).decision_function(pu.X) for _ in range(2))
+    assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("warm_up", 1), ("main_lr", 0), ("mixup_alpha", 0)]
+)
+def test_bad_settings_are_named(pu, name, value):
+    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of DistPU"):
+        fit(pu, **{name: value})

@@ -1,0 +1,103 @@
+"""Elkan-Noto: the constant c, both forms, both scenarios."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from denspu.methods.elkan_noto import (
+    ElkanNoto,
+    hidden_weight,
+    label_frequency,
+    twice,
+)
+
+
+@pytest.fixture
+def easy(make_blobs):
+    return make_blobs(seed=10, n_labeled=60, n_hidden=140, n_negative=200, far=4.0)
+
+
+def test_c_is_the_mean_of_g_over_positives():
+    assert label_frequency(np.array([0.2, 0.4])) == pytest.approx(0.3)
+    assert 0 < label_frequency(np.zeros(3)) < label_frequency(np.ones(3)) < 1
+
+
+def test_weight_of_a_row_of_u_by_bayes():
+    """P(y=1 | x, s=0) from p(y=1|x) and c, the long way."""
+    c = 0.3
+    p = np.linspace(0.0, 0.99, 12)
+    g = c * p
+    long_way = p * (1 - c) / (1 - c * p)
+    np.testing.assert_allclose(hidden_weight(g, (1 - c) / c), long_way, atol=1e-12)
+    assert hidden_weight(np.array([0.9]), 7.0) == 1.0
+
+
+def test_two_sample_boundary_of_the_cifar_setting():
+    """1,000 positives, 50,000 rows of U, prior 0.4: p = 1/2 at g = 0.0244."""
+    ratio = 0.4 * 50_000 / 1_000
+    assert hidden_weight(np.array([1 / 41]), ratio)[0] == pytest.approx(0.5)
+
+
+def test_each_row_of_u_enters_twice():
+    positive = np.array([True, False, False, False])
+    index, target, weight = twice(np.array([0.0, 0.25, 0.0, 1.0]), positive)
+    assert index.tolist() == [0, 1, 3, 1, 2]
+    assert target.tolist() == [True, True, True, False, False]
+    np.testing.assert_allclose(weight, [1, 0.25, 1, 0.75, 1])
+
+
+def test_c_is_found_where_classes_lie_apart(easy):
+    model = ElkanNoto(random_state=10).fit(easy.X, easy.y)
+    assert model.label_frequency_ == pytest.approx(0.3, abs=0.05)
+    assert model.ratio_ == pytest.approx((1 - 0.3) / 0.3, rel=0.25)
+
+
+def test_the_cut_of_the_adjusted_form_is_half_of_c(easy):
+    model = ElkanNoto(variant="adjusted", random_state=10).fit(easy.X, easy.y)
+    g = model.calibration_(model.estimator_.decision_function(model.scale_(
+        model.encoder_.transform(easy.X))))  # fmt: skip
+    clear = np.abs(g / model.label_frequency_ - 0.5) > 0.01
+    called = model.decision_function(easy.X) > 0
+    np.testing.assert_array_equal(
+        called[clear], (g > model.label_frequency_ / 2)[clear]
+    )
+
+
+@pytest.mark.parametrize("variant", ["adjusted", "weighted"])
+@pytest.mark.parametrize("scenario", ["one-sample", "two-sample"])
+def test_both_forms_in_both_scenarios(variant, scenario, make_blobs):
+    data = make_blobs(seed=10, n_labeled=60, n_hidden=140, n_negative=200, far=3.0)
+    model = ElkanNoto(
+        variant=variant, scenario=scenario, prior=140 / 340, random_state=10
+    ).fit(data.X, data.y)
+    hidden = data.y == 0
+    called = model.predict(data.X[hidden])
+    assert np.mean(called == data.truth[hidden]) > 0.93
+    assert hasattr(model, "prior_") == (scenario == "two-sample")
+
+
+def test_the_two_sample_prior_moves_the_cut(make_blobs):
+    data = make_blobs(seed=10, n_labeled=60, n_hidden=140, n_negative=200, far=2.0)
+    share = [
+        ElkanNoto(scenario="two-sample", prior=prior, random_state=10)
+        .fit(data.X, data.y)
+        .predict(data.X)
+        .mean()
+        for prior in (0.25, 0.4, 0.8)
+    ]
+    assert share[0] < share[1] < share[2]
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
+def test_the_weighted_form_trains_on_weights(easy):
+    """With the prior near 0 almost no row of U counts as a positive."""
+    few = ElkanNoto(scenario="two-sample", prior=0.01, random_state=10)
+    hidden = (easy.y == 0) & (easy.truth == 1)
+    assert few.fit(easy.X, easy.y).predict(easy.X[hidden]).mean() < 0.5
+
+
+def test_equal_probabilities_keep_the_order_of_their_scores(easy):
+    model = ElkanNoto(variant="adjusted", random_state=10).fit(easy.X, easy.y)
+    scores = model.decision_function(easy.X)
+    assert len(np.unique(scores)) > 0.9 * len(scores)

@@ -1,0 +1,190 @@
+"""GenPU: who moves in which step, what is made, and that it learns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from denspu import make
+from denspu._deadline import Deadline
+from denspu.exceptions import InvalidParameterError
+from denspu.methods.gen_pu import EndInTime, Game, GameRules, GenPU, Scale
+from denspu.networks.heads import OneLogit
+from denspu.networks.mlp import MLP
+
+SMALL = {
+    "prior": 0.57,
+    "network": OneLogit(MLP(3, width=16, depth=1)),
+    "gan_epochs": 60,
+    "epochs": 8,
+    "batch_size": 32,
+    "n_noise": 4,
+    "width": 16,
+    "n_made": 200,
+    "lr": 1e-2,
+    "gan_lr": 5e-3,
+    "device": "cpu",
+}
+TINY = {**SMALL, "gan_epochs": 2}
+
+
+@pytest.fixture
+def some(make_blobs):
+    return make_blobs(seed=10, far=4.0)
+
+
+def fitted(data, **settings):
+    return make("gen_pu", random_state=10, **settings).fit(data.X, data.y)
+
+
+quiet = pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
+
+
+def test_it_learns(some):
+    hidden = some.y == 0
+    model = fitted(some, **SMALL)
+    scores = model.decision_function(some.X[hidden])
+    assert roc_auc_score(some.truth[hidden], scores) > 0.95
+    assert 0.2 < np.mean(scores > 0) < 0.6
+    assert model.epochs_ == {"generators": 60, "classifier": 8}
+
+
+def test_made_rows_resemble_their_class(some):
+    model = fitted(some, **SMALL)
+    torch.manual_seed(0)
+    made = [
+        model.generators_.make(generator, 200).detach().mean().item()
+        for generator in (model.generators_.positive, model.generators_.negative)
+    ]
+    assert made[1] > made[0] + 0.8  # negatives lie 4 away: some 1.6 after scaling
+
+
+@quiet
+def test_same_seed_same_result(some):
+    first, second = (fitted(some, **TINY) for _ in range(2))
+    other = make("gen_pu", random_state=11, **TINY).fit(some.X, some.y)
+    scores = first.decision_function(some.X)
+    assert np.array_equal(scores, second.decision_function(some.X))
+    assert not np.allclose(scores, other.decision_function(some.X))
+
+
+@quiet
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lambda_p": 20.0},
+        {"lambda_u": 20.0},
+        {"lambda_n": 20.0},
+        {"gan_epochs": 3},
+        {"gan_lr": 1e-2},
+        {"n_noise": 2},
+        {"width": 8},
+        {"smear": 1.0},
+        {"n_made": 100},
+        {"epochs": 1},
+    ],
+)
+def test_settings_reach_the_training(some, change):
+    base = {**TINY, "gan_epochs": 4}
+    plain, changed = fitted(some, **base), fitted(some, **{**base, **change})
+    assert not np.allclose(
+        plain.decision_function(some.X), changed.decision_function(some.X)
+    )
+
+
+# --- the game ------------------------------------------------------------------------
+
+
+def game_and_rules(**changes):
+    torch.manual_seed(0)
+    settings = {"prior": 0.4, "weights": (1.0, 1.0, 1.0), "smear": 0.0, **changes}
+    batch = (torch.randn(4, 3), torch.randn(6, 3))
+    return Game(3, 2, 8), GameRules(lambda x: x, **settings), batch
+
+
+def test_discriminators_step_alone():
+    game, rules, batch = game_and_rules()
+    rules.tell_apart(game, batch)["loss"].backward()
+    assert all(weight.grad is None for weight in game.generators.parameters())
+    assert all(weight.grad is not None for weight in game.judges.parameters())
+
+
+@pytest.mark.parametrize(
+    ("weights", "moved"),
+    [((1.0, 0.0, 0.0), "positive"), ((0.0, 0.0, 1.0), "negative")],
+)
+def test_each_weight_moves_its_generator(weights, moved):
+    game, rules, batch = game_and_rules(weights=weights)
+    rules.fool(game, batch)["loss"].backward()
+    for name in ("positive", "negative"):
+        last = getattr(game.generators, name)[-1].weight.grad
+        assert bool(last.abs().sum() > 0) == (name == moved)
+
+
+def test_the_mixture_of_d_u_has_the_prior():
+    game, rules, batch = game_and_rules(prior=0.25)
+    for number, name in enumerate(("p", "u", "n")):
+        for weight in game.judges[name].parameters():
+            weight.data.zero_()
+        game.judges[name][4].bias.data.fill_(number - 1.0)
+    terms = rules.tell_apart(game, batch)
+    for name, bias in (("p", -1.0), ("u", 0.0), ("n", 1.0)):
+        expected = np.log1p(np.exp(-bias)) + np.log1p(np.exp(bias))
+        assert terms[f"d_{name}"].item() == pytest.approx(expected, rel=1e-5)
+    total = terms["d_p"] + terms["d_u"] + terms["d_n"]
+    assert torch.allclose(terms["loss"], total)
+
+
+def test_scaling_goes_both_ways():
+    class Rows:
+        rows = torch.rand(50, 1, 4, 4) * 3 + 1
+        device = torch.device("cpu")
+
+        @staticmethod
+        def as_float(rows):
+            return rows / 5
+
+    scale = Scale.of(Rows)
+    x = Rows.as_float(Rows.rows)
+    z = scale.flat(x)
+    assert z.shape == (50, 16) == (50, scale.size)
+    assert z.mean(0).abs().max() < 1e-5
+    assert z.var(0, unbiased=False).mean().item() == pytest.approx(1, abs=1e-4)
+    assert torch.allclose(scale.back(z), x, atol=1e-5)
+    assert scale.back(100 * z).max() == 1  # pixels stay in range
+
+
+def test_the_game_leaves_time_for_the_classifier():
+    class State:
+        stop = None
+
+    state = State()
+    EndInTime(Deadline(None)).on_epoch_end(state)
+    assert state.stop is None
+    hook = EndInTime(Deadline(100.0))
+    hook.on_epoch_end(state)
+    assert state.stop is None
+    hook.deadline = Deadline(40.0)
+    hook.on_epoch_end(state)
+    assert state.stop == "time"
+
+
+@quiet
+def test_epochs_played_are_recorded(some):
+    model = fitted(some, **{**TINY, "gan_epochs": 10_000, "max_seconds": 1.0})
+    assert model.epochs_["generators"] == len(model.gan_history_) < 10_000
+
+
+@pytest.mark.parametrize(("name", "value"), [("lambda_n", -1), ("n_made", 2)])
+def test_bad_parameters(some, name, value):
+    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of GenPU"):
+        GenPU(prior=0.57, **{name: value}).fit(some.X, some.y)
+
+
+@quiet
+def test_images(tiny_images):
+    X, y = tiny_images
+    model = GenPU(**{**TINY, "prior": 0.6, "network": "linear"}, random_state=10)
+    assert model.fit(X, y).predict_proba(X).shape == (20, 2)

@@ -1,0 +1,80 @@
+"""ImbPU: nnPU at the class prior itself, bolder for positives above it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import recall_score, roc_auc_score
+
+from denspu import make_pu
+from denspu.exceptions import InvalidParameterError
+from denspu.methods.imb_pu import ImbPU
+from denspu.methods.nnpu import NNPU
+
+
+@pytest.fixture(scope="module")
+def pu():
+    """Return overlapping classes with one positive in five."""
+    rng = np.random.default_rng(10)
+    truth = (np.arange(300) % 5 == 0).astype(int)
+    X = rng.normal(size=(300, 4)) + 0.8 * truth[:, None]
+    return make_pu(X, truth, n_labeled=0.5, random_state=10)
+
+
+USUAL = {
+    "prior": 0.2,
+    "network": "linear",
+    "epochs": 60,
+    "lr": 0.02,
+    "random_state": 10,
+    "device": "cpu",
+}
+
+
+def fit(pu, **settings):
+    return ImbPU(**{**USUAL, **settings}).fit(pu.X, pu.y)
+
+
+def test_at_the_class_prior_it_is_nnpu(pu):
+    same = fit(pu, balanced_prior=0.2)
+    usual = NNPU(**USUAL).fit(pu.X, pu.y)
+    np.testing.assert_allclose(
+        same.decision_function(pu.X), usual.decision_function(pu.X), atol=1e-3
+    )
+
+
+def test_it_learns_and_finds_more_of_the_rare_class(pu):
+    hidden = pu.y == 0
+    truth = pu.oracle.labels[hidden]
+    longer = {**USUAL, "epochs": 200}
+    model, usual = (cls(**longer).fit(pu.X, pu.y) for cls in (ImbPU, NNPU))
+    assert roc_auc_score(truth, model.decision_function(pu.X[hidden])) > 0.8
+    found, before = (
+        recall_score(truth, m.predict(pu.X[hidden])) for m in (model, usual)
+    )
+    assert found > before
+
+
+def test_the_target_reaches_the_training(pu):
+    called = [fit(pu, balanced_prior=t).predict(pu.X).mean() for t in (0.2, 0.5, 0.8)]
+    assert called[0] < called[1] < called[2]
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+@pytest.mark.parametrize("setting", [{"gamma": 0.1}, {"beta": 0.3}])
+def test_the_step_back_has_its_settings(pu, setting):
+    flexible = {**USUAL, "prior": 0.4, "network": "mlp", "epochs": 25, "lr": 1e-3}
+    X, y = pu.X[:60], pu.y[:60]
+    plain, other = (ImbPU(**flexible, **s).fit(X, y) for s in ({}, setting))
+    assert plain.history_.column("loss") != other.history_.column("loss")
+
+
+def test_same_seed_same_answers(pu):
+    one, two = (fit(pu, epochs=3).decision_function(pu.X) for _ in range(2))
+    assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize("value", [0, 1, "half"])
+def test_a_bad_target_is_named(pu, value):
+    with pytest.raises(InvalidParameterError, match="'balanced_prior' parameter"):
+        fit(pu, balanced_prior=value)

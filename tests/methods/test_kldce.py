@@ -1,0 +1,180 @@
+"""LDCE and KLDCE: the split of the loss, the centroid, the convex solve."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+from denspu.methods.kldce import (
+    KLDCE,
+    SMOOTH,
+    Risk,
+    best_centroid,
+    hinge,
+    median_of_means,
+)
+
+
+@pytest.fixture
+def data(make_blobs):
+    return make_blobs(seed=10, n_labeled=60, n_hidden=60, n_negative=120, far=2.5)
+
+
+@pytest.fixture
+def risk():
+    rng = np.random.default_rng(10)
+    rows = np.column_stack([rng.normal(size=(30, 3)), np.ones(30)])
+    return Risk(rows[:8], rows[8:26], rows[26:], weight_decay=0.01)
+
+
+def test_the_hinge_is_rounded_only_at_its_corner():
+    z = np.array([-3.0, 0.5, 0.95, 1.0, 2.0])
+    value, slope = hinge(z)
+    parabola = 0.05**2 / (2 * SMOOTH)
+    np.testing.assert_allclose(
+        value, [4 - SMOOTH / 2, 0.5 - SMOOTH / 2, parabola, 0, 0], atol=1e-12
+    )
+    np.testing.assert_allclose(slope, [-1, -1, -0.5, 0, 0], atol=1e-12)
+
+
+def test_the_gradient_is_that_of_the_risk(risk):
+    rng = np.random.default_rng(0)
+    m = rng.normal(size=4)
+    for _ in range(5):
+        w = rng.normal(size=4)
+        error = check_grad(lambda v: risk(v, m)[0], lambda v: risk(v, m)[1], w)
+        assert error < 1e-5
+
+
+def test_the_risk_by_a_loop(risk):
+    """Each row as the formula has it, the labels of U in the centroid alone."""
+    rng = np.random.default_rng(1)
+    w, m = rng.normal(size=4), rng.normal(size=4)
+
+    def loss(z):
+        return float(hinge(np.array([z]))[0][0])
+
+    n = 30
+    expected = sum(loss(x @ w) for x in risk.positive) / n
+    expected += sum(loss(-x @ w) for x in risk.negative) / n
+    expected += sum(loss(x @ w) + loss(-x @ w) for x in risk.free) / (2 * n)
+    expected -= 18 / (2 * n) * (w @ m)
+    expected += 0.01 * (w[:3] @ w[:3])
+    assert risk(w, m)[0] == pytest.approx(expected)
+
+
+def test_the_true_centroid_gives_the_risk_of_true_labels(risk):
+    """½([1-z]₊ + [1+z]₊) - ½ y z, summed over U: only the mean of y·x is needed."""
+    rng = np.random.default_rng(2)
+    y = rng.choice([-1.0, 1.0], len(risk.free))
+    w = rng.normal(size=4)
+    m = (y[:, None] * risk.free).mean(axis=0)
+    z = risk.free @ w
+    rowwise = 0.5 * (hinge(z)[0] + hinge(-z)[0]) - 0.5 * y * z
+    zero = Risk(risk.positive[:0], risk.free, risk.negative[:0], 1e-12)
+    assert zero(w, m)[0] == pytest.approx(rowwise.mean(), abs=1e-9)
+
+
+def test_the_solution_cannot_be_bettered(risk):
+    rng = np.random.default_rng(3)
+    m = 0.3 * rng.normal(size=4)
+    w = risk.solve(m, np.zeros(4))
+    best = risk(w, m)[0]
+    assert np.abs(risk(w, m)[1]).max() < 1e-3
+    for _ in range(20):
+        assert risk(w + 0.1 * rng.normal(size=4), m)[0] >= best
+
+
+def test_the_centroid_moves_to_the_rim_of_its_ellipsoid():
+    rng = np.random.default_rng(4)
+    spread = rng.normal(size=(50, 3)) * [1.0, 2.0, 3.0]
+    spread -= spread.mean(axis=0)
+    w, centre, b = np.array([1.0, -1.0, 0.5]), rng.normal(size=3), 0.4
+    m = best_centroid(w, centre, spread, b)
+    V = spread.T @ spread / 50**2
+    assert (m - centre) @ np.linalg.solve(V, m - centre) == pytest.approx(b)
+    for _ in range(200):  # no other point of the rim lies farther along w
+        u = rng.normal(size=3)
+        other = centre + u * np.sqrt(b / (u @ np.linalg.solve(V, u)))
+        assert w @ other <= w @ m + 1e-9
+    np.testing.assert_array_equal(best_centroid(np.zeros(3), centre, spread, b), centre)
+    np.testing.assert_allclose(best_centroid(w, centre, spread, 0.0), centre)
+
+
+def test_the_median_of_means_forgets_an_outlier():
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(200, 2))
+    rows[0] = 1e4
+    assert np.abs(median_of_means(rows, 10, rng)).max() < 0.5
+    assert np.abs(rows.mean(axis=0)).max() > 10
+    np.testing.assert_allclose(median_of_means(rows, 1, rng), rows.mean(axis=0))
+    few = rows[1:4]
+    np.testing.assert_allclose(median_of_means(few, 10, rng), few.mean(axis=0))
+
+
+def test_the_first_centroid_is_that_of_the_true_labels(data):
+    """-mean(U) + 2 π_U mean(P) is the mean of y·x over U, up to chance."""
+    model = KLDCE(variant="linear", prior=0.5, radius=0.0, random_state=10)
+    model.fit(data.X, data.y)
+    hidden = data.y == 0
+    Z = model.scale_(model.encoder_.transform(data.X[hidden]))
+    signs = 2.0 * data.truth[hidden] - 1
+    truth = np.r_[(signs[:, None] * Z).mean(axis=0), signs.mean()]
+    np.testing.assert_allclose(model.centroid_, truth, atol=0.15)
+
+
+@pytest.mark.parametrize("variant", ["linear", "rbf"])
+def test_both_forms_learn(data, variant):
+    model = KLDCE(variant=variant, prior=0.5, n_components=60, random_state=10)
+    hidden = data.y == 0
+    called = model.fit(data.X, data.y).predict(data.X[hidden])
+    assert np.mean(called == data.truth[hidden]) > 0.85
+    assert hasattr(model, "kernel_") == (variant == "rbf")
+
+
+def test_only_a_kernel_parts_a_ring_from_its_middle():
+    rng = np.random.default_rng(10)
+    angle = rng.random(200) * 2 * np.pi
+    ring = 3 * np.column_stack([np.cos(angle), np.sin(angle)])
+    X = np.concatenate([rng.normal(scale=0.5, size=(200, 2)), ring])
+    y = np.r_[np.ones(80), np.zeros(320)].astype(int)
+    truth = np.arange(400) < 200
+    model = KLDCE(prior=0.5, gamma=1.0, n_components=60, random_state=10).fit(X, y)
+    assert np.mean(model.predict(X) == truth) > 0.95
+
+
+def test_flip_rate_and_prior_say_the_same(data):
+    """Half of the positives carry a label: h = 0.5, prior 0.5, a third of U."""
+    settings = {"n_components": 40, "random_state": 10}
+    by_prior = KLDCE(prior=0.5, **settings).fit(data.X, data.y)
+    by_rate = KLDCE(flip_rate=0.5, **settings).fit(data.X, data.y)
+    assert by_prior.flip_rate_ == pytest.approx(0.5)
+    assert by_rate.prior_ == pytest.approx(0.5)
+    assert by_rate.prior_in_unlabeled_ == pytest.approx(1 / 3)
+    np.testing.assert_allclose(by_prior.weights_, by_rate.weights_, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
+def test_settings_reach_the_fit(data):
+    plain = KLDCE(variant="linear", prior=0.5, random_state=10).fit(data.X, data.y)
+    for other in (
+        {"radius": 0.9},
+        {"weight_decay": 0.1},
+        {"centroid": "paper"},
+        {"prior": 0.6},
+    ):
+        settings = {"variant": "linear", "prior": 0.5, **other}
+        changed = KLDCE(**settings, random_state=10).fit(data.X, data.y)
+        assert not np.allclose(plain.weights_, changed.weights_)
+    assert 1 <= plain.n_rounds_ <= 10
+    assert KLDCE(max_rounds=1, prior=0.5).fit(data.X, data.y).n_rounds_ == 1
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
+def test_the_papers_centroid_is_that_of_u_made_larger(data):
+    settings = {"variant": "linear", "prior": 0.5, "radius": 0.0, "n_groups": 1}
+    model = KLDCE(centroid="paper", **settings).fit(data.X, data.y)
+    Z = model.scale_(model.encoder_.transform(data.X[data.y == 0]))
+    expected = -np.r_[Z.mean(axis=0), 1.0] / (1 - 2 * 0.5 * 0.5)
+    np.testing.assert_allclose(model.centroid_, expected, atol=1e-9)

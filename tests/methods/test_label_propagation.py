@@ -1,0 +1,119 @@
+"""Label propagation: paths, islands, both ways of spreading, rows never seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from denspu.methods.label_propagation import (
+    LabelPropagation,
+    farthest,
+    gfhf,
+    llgc,
+    path_distance,
+    symmetric_graph,
+)
+
+
+def chain(similarities, n):
+    """Return rows in a line, each joined to the next."""
+    i = np.arange(len(similarities))
+    one_way = csr_array((np.asarray(similarities, float), (i, i + 1)), shape=(n, n))
+    return csr_array(one_way + one_way.T)
+
+
+def test_paths_by_hand():
+    graph = chain([1.0, 0.5, 0.25], 4)  # lengths 1, 2, 4
+    np.testing.assert_allclose(path_distance(graph, np.array([0])), [0, 1, 3, 7])
+    both = path_distance(graph, np.array([0, 3]))
+    np.testing.assert_allclose(both, [3.5, 3.5, 3.5, 3.5])
+
+
+def test_a_row_without_a_path_is_infinitely_far():
+    graph = chain([1.0, 1.0], 5)  # rows 3 and 4 are alone
+    distance = path_distance(graph, np.array([0]))
+    assert distance.tolist() == [0, 1, 2, np.inf, np.inf]
+    free = np.array([False, True, True, True, True])
+    assert farthest(distance, free, 2).tolist() == [3, 4]
+    assert farthest(distance, free, 3).tolist() == [2, 3, 4]
+
+
+def test_a_positive_on_an_island_does_not_make_all_rows_equal():
+    graph = chain([1.0, 1.0], 4)  # row 3, a positive, is alone
+    distance = path_distance(graph, np.array([0, 3]))
+    np.testing.assert_allclose(distance, [2, 2.5, 3, 2])
+
+
+def test_many_sources_are_taken_in_parts(monkeypatch):
+    graph = chain(np.linspace(0.2, 1, 29), 30)
+    whole = path_distance(graph, np.arange(10))
+    monkeypatch.setattr("denspu.methods.label_propagation.SOURCES", 3)
+    np.testing.assert_allclose(path_distance(graph, np.arange(10)), whole)
+
+
+def test_the_graph_joins_rows_if_either_is_near():
+    graph = symmetric_graph(np.array([[0.9], [0.8], [0.7]]), np.array([[1], [2], [1]]))
+    expected = [[0, 0.9, 0], [0.9, 0, 0.8], [0, 0.8, 0]]
+    np.testing.assert_allclose(graph.toarray(), expected)
+
+
+def test_llgc_agrees_with_its_closed_form():
+    rng = np.random.default_rng(0)
+    W = np.triu(rng.random((8, 8)), 1)
+    W = W + W.T
+    start = np.array([1.0, -1, 0, 0, 0, 0, 0, 0])
+    D = np.diag(1 / np.sqrt(W.sum(axis=1)))
+    closed = 0.3 * np.linalg.solve(np.eye(8) - 0.7 * D @ W @ D, start)
+    found, _ = llgc(csr_array(W), start, 0.7, 1e-12, 10_000)
+    np.testing.assert_allclose(found, closed, atol=1e-9)
+
+
+def test_gfhf_agrees_with_its_closed_form():
+    rng = np.random.default_rng(1)
+    W = np.triu(rng.random((7, 7)), 1)
+    W = W + W.T
+    start = np.array([1.0, -1, 0, 0, 0, 0, 0])
+    laplacian = np.diag(W.sum(axis=1)) - W
+    inner = np.linalg.solve(laplacian[2:, 2:], W[2:, :2] @ start[:2])
+    found, _ = gfhf(csr_array(W), start, 0.5, 1e-13, 10_000)
+    np.testing.assert_allclose(found, [1, -1, *inner], atol=1e-8)
+
+
+def test_rounds_are_counted_and_limited():
+    graph = chain(np.ones(19), 20)
+    start = np.r_[1.0, np.zeros(18), -1.0]
+    assert gfhf(graph, start, 0.5, 1e-12, 3)[1] == 3
+    assert gfhf(graph, start, 0.5, 1e-2, 500)[1] < 500
+
+
+@pytest.fixture
+def data(make_blobs):
+    return make_blobs(seed=10, n_labeled=40, n_hidden=60, n_negative=100, far=3.0)
+
+
+@pytest.mark.parametrize("variant", ["llgc", "gfhf"])
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_rows_never_seen_are_answered(data, make_blobs, variant, metric):
+    model = LabelPropagation(variant=variant, metric=metric).fit(data.X, data.y)
+    new = make_blobs(seed=11, n_labeled=40, n_hidden=60, n_negative=100, far=3.0)
+    assert np.mean(model.predict(new.X) == new.truth) > 0.85
+
+
+def test_negatives_are_pure_and_as_many_as_asked(data):
+    for ratio, count in ((0.5, 20), (1.0, 40), (10.0, 80)):
+        model = LabelPropagation(negative_ratio=ratio).fit(data.X, data.y)
+        assert len(model.negative_index_) == count
+        assert np.mean(data.truth[model.negative_index_] == 0) > 0.95
+    known = np.arange(len(data.y)) >= len(data.y) - 5
+    model.fit(data.X, data.y, known_negative=known)
+    assert known[model.negative_index_].sum() == 5
+
+
+def test_settings_reach_the_fit(data):
+    plain = LabelPropagation().fit(data.X, data.y)
+    for other in ({"alpha": 0.2}, {"n_neighbors": 3}, {"max_iter": 1}):
+        changed = LabelPropagation(**other).fit(data.X, data.y)
+        assert not np.allclose(plain.values_, changed.values_)
+    loose = LabelPropagation(tol=0.1).fit(data.X, data.y)
+    assert loose.n_iter_ < plain.n_iter_

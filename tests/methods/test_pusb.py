@@ -1,0 +1,132 @@
+"""PUSB: as many rows of U are called positive as there should be."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
+
+from denspu import make_pu
+from denspu.exceptions import InvalidParameterError
+from denspu.methods.pusb import PUSB, share_cut
+
+
+def data(mechanism="scar", scenario="one-sample"):
+    rng = np.random.default_rng(10)
+    truth = (np.arange(240) % 2 == 0).astype(int)
+    X = rng.normal(size=(240, 4)) + 1.2 * (2 * truth - 1)[:, None]
+    propensity = None if mechanism == "scar" else np.exp(X[:, 0])
+    return make_pu(
+        X,
+        truth,
+        n_labeled=0.3,
+        mechanism=mechanism,
+        propensity=propensity,
+        scenario=scenario,
+        random_state=10,
+    )
+
+
+@pytest.fixture(scope="module")
+def pu():
+    return data()
+
+
+def fit(pu, **settings):
+    usual = {"prior": 0.5, "network": "linear", "epochs": 60, "lr": 0.02}
+    usual |= {"random_state": 10, "device": "cpu"}
+    return PUSB(**{**usual, **settings}).fit(pu.X, pu.y)
+
+
+@given(n=st.integers(1, 60), share=st.floats(0.01, 0.99), seed=st.integers(0, 20))
+def test_the_papers_count_lies_strictly_above_the_cut(n, share, seed):
+    scores = np.random.default_rng(seed).permutation(n).astype(float)
+    above = int((scores > share_cut(scores, share)).sum())
+    assert above == max(0, n - 1 - math.floor(n * (1 - share)))
+
+
+def test_tied_scores_are_not_above_themselves():
+    assert (np.zeros(5) > share_cut(np.zeros(5), 0.5)).sum() == 0
+
+
+@pytest.mark.parametrize("scenario", ["one-sample", "two-sample"])
+@pytest.mark.parametrize("prior", [0.3, 0.5])
+def test_the_share_called_positive_is_that_inside_u(scenario, prior):
+    """One sample: P has left, so U holds a smaller share than the population."""
+    pu = data(scenario=scenario)
+    model = fit(pu, prior=prior, scenario=scenario)
+    n = int((pu.y == 0).sum())
+    inside = prior
+    if scenario == "one-sample":
+        inside = (prior * len(pu.y) - pu.y.sum()) / n
+    called = int(model.predict(pu.X[pu.y == 0]).sum())
+    assert called == n - 1 - math.floor(n * (1 - inside))
+
+
+def test_precision_is_recall_where_the_prior_is_right(pu):
+    hidden = pu.y == 0
+    truth, called = pu.oracle.labels[hidden], fit(pu).predict(pu.X[hidden])
+    found = [
+        score(truth, called) for score in (precision_score, recall_score, f1_score)
+    ]
+    assert found[0] == pytest.approx(found[1], abs=0.02)
+    assert found[2] > 0.9
+
+
+def test_it_learns_from_biased_labels():
+    pu = data("sar")
+    hidden = pu.y == 0
+    truth = pu.oracle.labels[hidden]
+    model = fit(pu)
+    assert roc_auc_score(truth, model.decision_function(pu.X[hidden])) > 0.95
+    assert np.mean(model.predict(pu.X[hidden]) == truth) > 0.88
+
+
+def test_the_cut_is_the_models_and_not_the_batchs(pu):
+    """Only positives handed in: they are not cut in half."""
+    model = fit(pu)
+    sure = pu.X[pu.oracle.labels == 1]
+    assert model.predict(sure).mean() > 0.85
+    alone = [model.decision_function(row[None])[0] for row in sure[:3]]
+    assert alone == pytest.approx(model.decision_function(sure)[:3], abs=1e-9)
+    assert model.cut_ != 0
+
+
+def test_the_risk_is_logistic(pu):
+    """An untrained answer of 0 everywhere costs log 2, not 1/2."""
+    import torch
+
+    class Nothing(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(1))
+
+        def forward(self, x):
+            return self.weight * x[:, 0]
+
+    model = PUSB(prior=0.5, network=Nothing(), epochs=1, device="cpu")
+    model.fit(pu.X, pu.y)
+    assert model.history_.last["loss"] == pytest.approx(math.log(2), abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+@pytest.mark.parametrize("setting", [{"gamma": 0.1}, {"beta": 0.5}])
+def test_settings_reach_the_training(pu, setting):
+    flexible = {"network": "mlp", "epochs": 25, "lr": 1e-3}
+    plain, other = fit(pu, **flexible), fit(pu, **flexible, **setting)
+    assert plain.history_.column("loss") != other.history_.column("loss")
+
+
+def test_same_seed_same_answers(pu):
+    one, two = (fit(pu, epochs=3).decision_function(pu.X) for _ in range(2))
+    assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize("name", ["beta", "gamma"])
+def test_bad_settings_are_named(pu, name):
+    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of PUSB"):
+        fit(pu, **{name: -1.0})

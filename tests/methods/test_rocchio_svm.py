@@ -1,0 +1,106 @@
+"""Roc-SVM: prototypes, clusters, rounds and the rule that keeps the first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from denspu.methods.rocchio_svm import (
+    RocchioSVM,
+    clustered,
+    on_unit_sphere,
+    prototype,
+    rocchio,
+)
+
+
+class Wedge:
+    """Positives along one axis, negatives along two others and beside the positives."""
+
+    def __init__(self, seed=15):
+        rng = np.random.default_rng(seed)
+        centres = ([3, 0, 0, 0], [0, 2, 0, 0], [0, 0, 3, 0], [2, 1.5, 1, 0])
+        sizes = (120, 50, 50, 40)
+        self.X = np.concatenate(
+            [
+                rng.normal(loc=centre, size=(size, 4))
+                for centre, size in zip(centres, sizes, strict=True)
+            ]
+        )
+        self.truth = (np.arange(260) < 120).astype(int)
+        self.y = (np.arange(260) < 60).astype(int)
+
+
+@pytest.fixture
+def data():
+    return Wedge()
+
+
+def build(**parameters):
+    return RocchioSVM(encoder="identity", random_state=10, **parameters)
+
+
+def test_prototypes_by_hand():
+    P, U = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 3.0]])
+    np.testing.assert_allclose(prototype(P, U, 16, 4), [16, -8])
+    np.testing.assert_allclose(prototype(U, P, 16, 4), [-4, 32])
+
+
+def test_the_score_is_a_difference_of_cosines():
+    rng = np.random.default_rng(0)
+    unit = on_unit_sphere(rng.normal(size=(30, 4)))
+    P, U = unit[:10], unit[10:]
+    toward, away = 16 * P.mean(0) - 4 * U.mean(0), 16 * U.mean(0) - 4 * P.mean(0)
+    expected = [
+        x @ toward / np.linalg.norm(toward) - x @ away / np.linalg.norm(away)
+        for x in unit
+    ]
+    np.testing.assert_allclose(rocchio(unit, P, U, 16, 4), expected, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1)
+    assert np.isfinite(on_unit_sphere(np.zeros((2, 3)))).all()
+
+
+def test_clusters_only_take_rows_away():
+    rng = np.random.default_rng(0)
+    unit = on_unit_sphere(rng.normal(size=(60, 4)))
+    P, U = unit[:20], unit[20:]
+    first = rocchio(unit, P, U, 16, 4)
+    negative = unit[first <= 0]
+    second = clustered(unit, P, [negative[::2], negative[1::2]], 16, 4, first)
+    assert ((second <= 0) <= (first <= 0)).all()
+    one = clustered(unit, P, [U], 16, 4, first)
+    np.testing.assert_array_equal(one <= 0, first <= 0)
+
+
+def test_rounds_add_negatives(data):
+    model = build().fit(data.X, data.y)
+    assert np.mean(data.truth[model.negative_index_] == 0) > 0.8
+    assert not data.y[model.negative_index_].any()
+    assert model.n_rounds_ >= 2
+    once = build(max_rounds=1).fit(data.X, data.y)
+    assert once.n_rounds_ == 1
+
+
+def test_the_first_is_kept_where_the_last_rejects_too_much(data):
+    kept = {
+        share: build(max_rejected=share).fit(data.X, data.y) for share in (0.0, 1.0)
+    }
+    assert kept[0.0].rejected_ == kept[1.0].rejected_ > 0
+    assert (kept[0.0].kept_, kept[1.0].kept_) == ("first", "last")
+    assert kept[1.0].n_rounds_ > 1
+    X = data.X
+    assert kept[0.0].decision_function(X).mean() > kept[1.0].decision_function(X).mean()
+
+
+def test_clusters_reach_the_fit(data):
+    plain = build().fit(data.X, data.y)
+    parted = build(n_clusters=5).fit(data.X, data.y)
+    assert set(parted.negative_index_) < set(plain.negative_index_)
+    hidden = data.y == 0
+    assert np.mean(parted.predict(data.X[hidden]) == data.truth[hidden]) > 0.75
+
+
+def test_alpha_and_beta_reach_the_fit(data):
+    plain = build().fit(data.X, data.y)
+    other = build(alpha=1.0, beta=0.0).fit(data.X, data.y)
+    assert list(plain.negative_index_) != list(other.negative_index_)

@@ -1,0 +1,166 @@
+"""Self-PU: who is trusted when, what teachers are, and that it learns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from denspu import make
+from denspu.exceptions import InvalidParameterError
+from denspu.methods.self_pu import School, SchoolLoss, SelfPU
+from denspu.networks.heads import OneLogit
+from denspu.networks.mlp import MLP
+
+SMALL = {
+    "prior": 0.57,
+    "network": OneLogit(MLP(3, width=16, depth=1)),
+    "epochs": 8,
+    "batch_size": 32,
+    "lr": 5e-3,
+    "device": "cpu",
+}
+LINEAR = {**SMALL, "network": "linear", "epochs": 4}
+
+
+@pytest.fixture
+def some(make_blobs):
+    return make_blobs(seed=10, far=2.5)
+
+
+def fitted(data, **settings):
+    keywords = {k: settings.pop(k) for k in ("known_negative",) if k in settings}
+    model = make("self_pu", random_state=10, **settings)
+    return model.fit(data.X, data.y, **keywords)
+
+
+def test_it_learns(some):
+    hidden = some.y == 0
+    model = fitted(some, **SMALL)
+    scores = model.decision_function(some.X[hidden])
+    assert roc_auc_score(some.truth[hidden], scores) > 0.95
+    assert 0.2 < np.mean(scores > 0) < 0.6
+    assert model.epochs_ == {"self_pu": 8}
+
+
+def test_same_seed_same_result(some):
+    first, second = (fitted(some, **LINEAR) for _ in range(2))
+    other = make("self_pu", random_state=11, **LINEAR).fit(some.X, some.y)
+    scores = first.decision_function(some.X)
+    assert np.array_equal(scores, second.decision_function(some.X))
+    assert not np.allclose(scores, other.decision_function(some.X))
+
+
+def test_an_answer_does_not_depend_on_its_batch(some):
+    model = fitted(some, **LINEAR)
+    assert np.array_equal(
+        model.decision_function(some.X)[:3], model.decision_function(some.X[:3])
+    )
+
+
+def test_each_student_trusts_as_many_as_its_pace(some):
+    """100 rows of U: 10 and 20 on either side in the end."""
+    model = fitted(some, **LINEAR, paces=(0.1, 0.2))
+    assert model.trusted_ == [20, 40]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"paces": (0.3, 0.4)},
+        {"labels": "hard"},
+        {"consistency": 50.0},
+        {"teacher_decay": 0.0},
+        {"warmup": 0.5},
+        {"growing": 0.6},
+        {"alpha": 0.0},
+    ],
+)
+def test_settings_reach_the_training(some, change):
+    base = {**LINEAR, "epochs": 8, "paces": (0.1, 0.2), "lr": 0.05}
+    plain, changed = fitted(some, **base), fitted(some, **{**base, **change})
+    assert not np.allclose(
+        plain.decision_function(some.X), changed.decision_function(some.X)
+    )
+
+
+def test_known_negatives_are_trusted_from_the_start(some):
+    known = (some.truth == 0) & (np.arange(len(some.y)) % 2 == 0)
+    model = fitted(some, **LINEAR, paces=(0.0, 0.0), known_negative=known)
+    assert model.trusted_ == [known.sum()] * 2
+    plain = fitted(some, **LINEAR, paces=(0.0, 0.0))
+    assert (
+        model.decision_function(some.X[known]).mean()
+        < plain.decision_function(some.X[known]).mean()
+    )
+
+
+def school(prior=0.4, n_rows=6):
+    torch.manual_seed(0)
+
+    def network():
+        return torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Flatten(0))
+
+    return School([network(), network()], [network(), network()], n_rows, prior)
+
+
+def test_teachers_count_only_once_they_have_begun():
+    both = school()
+    batch = (torch.randn(2, 2), torch.randn(3, 2), torch.arange(2), torch.arange(3) + 2)
+    loss = SchoolLoss(lambda x: x, alpha=0.0, consistency=2.0)
+    apart = loss(both, batch)
+    assert apart["loss"] == apart["risk"]
+    both.together.fill_(1.0)
+    agreed = loss(both, batch)
+    expected = agreed["risk"] + 2 * (agreed["students"] + agreed["teachers"])
+    assert torch.allclose(agreed["loss"], expected)
+    assert agreed["teachers"] > 0  # the released code has 0 here
+    agreed["loss"].backward()
+    assert all(weight.grad is None for weight in both.teachers.parameters())
+    assert all(weight.grad is not None for weight in both.students.parameters())
+
+
+def test_each_student_has_its_own_trusted_rows_and_prior():
+    both = school()
+    batch = (torch.randn(2, 2), torch.randn(3, 2), torch.arange(2), torch.arange(3) + 2)
+    loss = SchoolLoss(lambda x: x, alpha=0.0, consistency=0.0)
+    before = loss(both, batch)["risk"].item()
+    both.trusted[1, 4] = 1.0
+    trusting = loss(both, batch)["risk"].item()
+    both.prior[0] = 0.9
+    assert len({before, trusting, loss(both, batch)["risk"].item()}) == 3
+
+
+def test_the_answer_is_the_mean_of_the_teachers(some):
+    model = fitted(some, **LINEAR)
+    x = torch.randn(5, 3)
+    answers = [teacher(x) for teacher in model.module_.networks]
+    assert len(answers) == 2
+    assert torch.allclose(model.module_(x), (answers[0] + answers[1]) / 2)
+    assert not torch.allclose(answers[0], answers[1])
+
+
+def test_no_time_to_agree_leaves_the_students(some):
+    model = fitted(some, **LINEAR, warmup=1.0, growing=1.0)
+    hidden = some.y == 0
+    scores = model.decision_function(some.X[hidden])
+    assert roc_auc_score(some.truth[hidden], scores) > 0.8
+
+
+@pytest.mark.parametrize("paces", [0.1, (0.1,), (0.1, 0.6), ("a", 0.1)])
+def test_bad_paces(some, paces):
+    with pytest.raises(InvalidParameterError, match="two numbers in"):
+        SelfPU(prior=0.57, paces=paces).fit(some.X, some.y)
+
+
+def test_bad_words(some):
+    with pytest.raises(InvalidParameterError, match=r"'labels'.*'soft' or 'hard'"):
+        SelfPU(prior=0.57, labels="sof").fit(some.X, some.y)
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
+def test_images(tiny_images):
+    X, y = tiny_images
+    model = SelfPU(prior=0.6, epochs=1, network="linear", random_state=10, device="cpu")
+    assert model.fit(X, y).predict_proba(X).shape == (20, 2)

@@ -1,0 +1,184 @@
+"""VPU: no prior, the largest Φ counts as certainty, held-out rows choose the epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit, logit
+from sklearn.metrics import roc_auc_score
+
+from denspu import make_pu
+from denspu.exceptions import InvalidParameterError
+from denspu.methods import vpu
+from denspu.methods.vpu import VPU, log_odds
+
+
+@pytest.fixture(scope="module")
+def pu():
+    rng = np.random.default_rng(10)
+    truth = (np.arange(240) % 2 == 0).astype(int)
+    X = rng.normal(size=(240, 4)) + 1.2 * (2 * truth - 1)[:, None]
+    return make_pu(X, truth, n_labeled=0.3, random_state=10)
+
+
+def fit(pu, groups=None, **settings):
+    usual = {"network": "linear", "epochs": 60, "lr": 0.02, "device": "cpu"}
+    model = VPU(**{**usual, "random_state": 10, **settings})
+    return model.fit(pu.X, pu.y, groups=groups)
+
+
+@pytest.fixture(scope="module")
+def model(pu):
+    return fit(pu)
+
+
+def test_it_learns(pu, model):
+    hidden = pu.y == 0
+    truth = pu.oracle.labels[hidden]
+    assert roc_auc_score(truth, model.decision_function(pu.X[hidden])) > 0.95
+    assert np.mean(model.predict(pu.X[hidden]) == truth) > 0.85
+
+
+def test_rows_above_half_of_the_largest_phi_are_positive(pu, model):
+    """A factor on Φ cancels: the ratio decides."""
+    hidden = pu.X[pu.y == 0]
+    phi = expit(model._logits(hidden))
+    assert model.top_ == pytest.approx(np.log(phi.max()), abs=1e-9)
+    wanted = (phi / phi.max() > 0.5).astype(int)
+    assert np.array_equal(model.predict(hidden), wanted)
+    probability = model.predict_proba(hidden)[:, 1]
+    below = phi / phi.max() < 0.99
+    assert probability[below] == pytest.approx((phi / phi.max())[below], abs=1e-9)
+
+
+def test_log_odds_go_on_above_the_maximum():
+    ratio = np.array([0.01, 0.5, 0.99, 1.0, 1.5])
+    found = log_odds(np.log(ratio))
+    assert found[:3] == pytest.approx(logit(ratio[:3]), abs=1e-9)
+    assert (np.diff(found) > 0).all()
+    assert np.isfinite(found).all()
+    slope = np.diff(log_odds(np.log(0.99) + np.array([-1e-6, 0, 1e-6])))
+    assert slope[0] == pytest.approx(slope[1], rel=1e-3)
+
+
+def test_it_has_no_prior(model):
+    assert "prior" not in model.get_params()
+    assert not hasattr(model, "prior_")
+    with pytest.raises(TypeError, match="prior"):
+        VPU(prior=0.5)
+
+
+def test_batches_hold_as_many_positives_as_others(pu, monkeypatch):
+    sizes = set()
+    real = vpu.VPULoss.__call__
+
+    def watched(self, module, batch):
+        sizes.add((len(batch[0]), len(batch[1])))
+        return real(self, module, batch)
+
+    monkeypatch.setattr(vpu.VPULoss, "__call__", watched)
+    fit(pu, epochs=1, batch_size=50)
+    fit(pu, epochs=1, batch_size=1000, validation=0.0)
+    assert sizes == {(50, 50), (240, 240)}
+
+
+def test_held_out_rows_are_not_learned_from(pu, monkeypatch):
+    kept, seen = {}, set()
+    split_off, real = vpu.split_off, vpu.VPULoss.__call__
+
+    def noted(*args):
+        kept["split"] = split_off(*args)
+        return kept["split"]
+
+    def watched(self, module, batch):
+        seen.update(torch.cat(batch[2:]).tolist())
+        return real(self, module, batch)
+
+    monkeypatch.setattr(vpu, "split_off", noted)
+    monkeypatch.setattr(vpu.VPULoss, "__call__", watched)
+    groups = np.arange(240) // 3
+    fit(pu, groups, epochs=2)
+    split = kept["split"]
+    held = set(split.held_positive.tolist()) | set(split.held_pool.tolist())
+    assert 30 < len(held) < 70
+    assert not held & seen
+    assert held | seen == set(range(240))
+    assert set(split.held_positive) <= set(split.held_pool)  # one sample
+    assert not set(groups[list(held)]) & set(groups[list(seen)])
+
+
+def test_the_best_epoch_on_held_out_rows_is_kept(pu, monkeypatch):
+    """The weights handed back give the least held-out loss of the history."""
+    kept = {}
+    split_off = vpu.split_off
+
+    def noted(*args):
+        kept["split"] = split_off(*args)
+        return kept["split"]
+
+    monkeypatch.setattr(vpu, "split_off", noted)
+    flexible = {"network": "mlp", "epochs": 25, "lr": 2e-3, "patience": None}
+    model = fit(pu, **flexible)
+    losses = model.history_.column("held_out")
+    assert len(losses) == 25
+    assert np.argmin(losses) < 24
+    split = kept["split"]
+    logits = [
+        torch.from_numpy(model._logits(pu.X[rows]))
+        for rows in (split.held_positive, split.held_pool)
+    ]
+    found = vpu.held_out_loss(*logits).item()
+    assert found == pytest.approx(min(losses), abs=1e-4)
+    patient = fit(pu, **{**flexible, "patience": 3})
+    assert len(patient.history_) == np.argmin(losses) + 1 + 3
+
+
+def test_without_validation_the_last_epoch_stands(pu):
+    model = fit(pu, validation=0.0, epochs=5)
+    assert "held_out" not in model.history_.last
+    assert len(model.history_) == 5
+
+
+def test_the_top_by_positives_is_their_mean(pu):
+    by_max, by_mean = fit(pu), fit(pu, top="positives")
+    assert by_mean.top_ < by_max.top_
+    assert by_mean.predict(pu.X).mean() >= by_max.predict(pu.X).mean()
+    assert fit(pu, top="positives", validation=0.0, epochs=2).top_ < 0
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+@pytest.mark.parametrize("setting", [{"mixup_weight": 0.0}, {"mixup_alpha": 5.0}])
+def test_settings_reach_the_training(pu, setting):
+    one, two = fit(pu, epochs=3), fit(pu, epochs=3, **setting)
+    assert one.history_.column("loss") != two.history_.column("loss")
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_two_positives_and_one_group_are_enough(pu):
+    y = np.zeros(240, dtype=int)
+    y[np.flatnonzero(pu.y)[:2]] = 1
+    model = VPU(network="linear", epochs=2, device="cpu", random_state=10)
+    assert np.isfinite(model.fit(pu.X, y).decision_function(pu.X)).all()
+    model.fit(pu.X, y, groups=np.zeros(240))
+    assert "held_out" not in model.history_.last
+
+
+def test_same_seed_same_answers(pu):
+    one, two = (fit(pu, epochs=3).decision_function(pu.X) for _ in range(2))
+    assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("mixup_weight", -1),
+        ("mixup_alpha", 0),
+        ("top", "mean"),
+        ("validation", 0.9),
+        ("patience", 0),
+    ],
+)
+def test_bad_settings_are_named(pu, name, value):
+    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of VPU"):
+        fit(pu, **{name: value})

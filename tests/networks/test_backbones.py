@@ -1,0 +1,58 @@
+"""The papers' networks: counted weights, one logit a row, their random start."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from denspu.networks.backbones import BACKBONES, build_backbone, suitable
+
+
+def count(module):
+    return sum(p.numel() for p in module.parameters() if p.requires_grad)
+
+
+def test_the_papers_networks_are_counted():
+    assert count(build_backbone("cnn", (3, 32, 32))) == 3_015_255
+    assert count(build_backbone("mlp", (1, 28, 28))) == 507_901
+    assert count(build_backbone("mlp", (784,))) == 507_901
+    assert count(build_backbone("linear", (7,))) == 8
+
+
+@pytest.mark.parametrize("name", sorted(set(BACKBONES) - {"vgg16"}))
+def test_one_logit_a_row(name):
+    net = build_backbone(name, (3, 8, 8)).eval()
+    with torch.inference_mode():
+        assert net(torch.rand(5, 3, 8, 8, generator=torch.Generator())).shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [
+        ((30,), "mlp"),
+        ((1, 28, 28), "mlp"),
+        ((3, 32, 32), "cnn"),
+        ((3, 64, 64), "cnn"),
+        ((3, 65, 32), "resnet18"),
+        ((1, 224, 224), "resnet18"),
+    ],
+)
+def test_the_network_follows_the_shape(shape, name):
+    assert suitable(shape) == name
+
+
+def test_the_start_is_kaiming_normal_with_zero_biases():
+    net = build_backbone("mlp", (784,))
+    layers = [layer for layer in net.modules() if isinstance(layer, nn.Linear)]
+    assert len(layers) == 5
+    first = layers[0].weight
+    assert first.std().item() == pytest.approx((2 / 784) ** 0.5, rel=0.02)
+    assert [layer.bias is None for layer in layers] == [True] * 4 + [False]
+    assert layers[-1].bias.abs().max() == 0
+
+
+def test_images_of_uneven_sides():
+    net = build_backbone("cnn", (2, 9, 6)).eval()
+    with torch.inference_mode():
+        assert net(torch.zeros(2, 2, 9, 6)).shape == (2,)
