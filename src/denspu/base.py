@@ -374,7 +374,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _warn_if_degenerate(self, data: PUInput) -> None:
         """Warn when U is called all one class, or positive far beyond the prior."""
         share = self._positive_share_of_unlabeled(data)
-        expected = getattr(self, "prior_in_unlabeled_", None)
+        expected = self._expected_share(data, share)
         if share in (0.0, 1.0):
             verdict = "negative" if share == 0 else "positive"
             warnings.warn(
@@ -393,6 +393,10 @@ class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
                 DegenerateFitWarning,
                 stacklevel=3,
             )
+
+    def _expected_share(self, data: PUInput, called: float) -> float | None:
+        """Return the estimated share of positives inside U, if it is known."""
+        return getattr(self, "prior_in_unlabeled_", None)
 
     def _positive_share_of_unlabeled(self, data: PUInput) -> float:
         """Return the share of U (or of a spread-out sample) called positive."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
-from tests.small import METHODS, small
+from tests.small import METHODS, small, takes
 
 from denspu import make_pu
 from denspu._registry import registry
@@ -137,6 +138,26 @@ def test_the_page_and_the_test_of_a_method_carry_its_key(key, request):
     assert (root / "tests" / "methods" / f"test_{key}.py").is_file()
     assert (root / "src" / "denspu" / "methods" / f"{key}.py").is_file()
     assert registry().get(key).paper
+
+
+@every_method
+def test_nobody_floods_in_silence_where_positives_are_rare(key):
+    """One in a hundred is positive: ten times as many calls come with a warning."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(2_000) % 100 == 0).astype(int)
+    X = rng.normal(size=(2_000, 5))
+    X[y == 1, :3] += 3
+    pu = make_pu(X, y, n_labeled=0.5, random_state=0)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = small(key, random_state=0, **RARE_PRIOR.get(key, {})).fit(pu.X, pu.y)
+    warned = any(issubclass(w.category, DegenerateFitWarning) for w in told)
+    assert warned or np.mean(model.predict(pu.X)) <= 10 * y.mean()
+
+
+RARE_PRIOR = {
+    key: {"prior": 0.01} for key in METHODS if takes(registry().get(key), "prior")
+}
 
 
 def test_too_many_positives_for_the_prior_are_told():

@@ -27,7 +27,13 @@ from denspu._validation import PUInput, allows_nan, check_embedding
 from denspu.base import PUClassifier, Rules, forget, prepare_part, refuse_kind
 from denspu.encoders import TabularEncoder
 from denspu.exceptions import InvalidParameterError
-from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE, Scenario, resolve_prior
+from denspu.methods._prior import (
+    PRIOR_RULE,
+    SCENARIO_RULE,
+    Scenario,
+    doubtful_share,
+    resolve_prior,
+)
 from denspu.networks.backbones import (
     BACKBONES,
     IMAGE_BACKBONES,
@@ -419,6 +425,15 @@ class DeepPU(PUClassifier):
 
     def _decide(self, X: Any) -> FloatArray:
         return self._logits(X) - self.cut_
+
+    def _expected_share(self, data: PUInput, called: float) -> float | None:
+        known = super()._expected_share(data, called)
+        if known is not None:
+            return known
+        return doubtful_share(called, data, self._as_vectors)
+
+    def _as_vectors(self, X: Any) -> FloatArray:
+        return self._as_float(self._packed(X)).flatten(1).numpy()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,6 +19,7 @@ from denspu._typing import FloatArray
 from denspu._validation import PUInput, allows_nan, check_embedding
 from denspu.base import PUClassifier, Rules, prepare_part, refuse_kind
 from denspu.methods._presets import default_encoder
+from denspu.methods._prior import doubtful_share
 
 
 class EmbeddingPU(PUClassifier):
@@ -67,6 +68,12 @@ class EmbeddingPU(PUClassifier):
 
     def _decide(self, X: Any) -> FloatArray:
         return self._score(self._embed(X))
+
+    def _expected_share(self, data: PUInput, called: float) -> float | None:
+        known = super()._expected_share(data, called)
+        if known is not None or not hasattr(self, "encoder_"):
+            return known
+        return doubtful_share(called, data, self._embed)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

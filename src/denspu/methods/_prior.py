@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any, Literal
+
+import numpy as np
 
 from denspu._parameters import Number, OneOf, Rule
 from denspu._random import Randomness
-from denspu._validation import PUInput
-from denspu.exceptions import InvalidParameterError
+from denspu._validation import PUInput, take_rows
+from denspu.base import FAR_TOO_MANY
+from denspu.exceptions import DensPUWarning, InvalidParameterError
 from denspu.priors import estimate_prior
 
 Scenario = Literal["one-sample", "two-sample"]
 
 PRIOR_RULE: tuple[Rule, ...] = (OneOf("estimate"), Number(0, 1, "neither"))
 SCENARIO_RULE: tuple[Rule, ...] = (OneOf("one-sample", "two-sample"),)
+
+LOOK_P, LOOK_U = 1_000, 4_000
+"""Rows of P and U at which a quick look is taken, at most."""
 
 SMALLEST = 1e-6
 """An estimated share is kept inside (SMALLEST, 1 - SMALLEST): risks divide by it."""
@@ -55,6 +63,31 @@ def resolve_prior(
             "apart from P."
         )
     return float(prior), (float(prior) * n - n_positive) / (n - n_positive)
+
+
+def doubtful_share(
+    called: float, data: PUInput, embed: Callable[[Any], Any]
+) -> float | None:
+    """Return the share inside U by a quick look, where so many calls are in doubt.
+
+    The population holds at least the labelled share of positives, so only a method that
+    calls many times that share positive is worth a look, at a few thousand rows.
+    """
+    if called <= FAR_TOO_MANY * data.positive.mean():
+        return None
+    P, U = (np.flatnonzero(rows) for rows in (data.positive, data.unlabeled))
+    rows = np.concatenate([P[:: -(-len(P) // LOOK_P)], U[:: -(-len(U) // LOOK_U)]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DensPUWarning)  # a look, not an answer
+        report = estimate_prior(
+            embed(take_rows(data.X, rows)),
+            data.positive[rows].astype(int),
+            method="density_ratio",
+            encoder="identity",
+            n_resamples=0,
+            random_state=0,
+        )
+    return report.prior_in_unlabeled
 
 
 def _kept(share: float) -> float:
