@@ -387,7 +387,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
         elif expected is not None and share > FAR_TOO_MANY * expected:
             warnings.warn(
                 f"{type(self).__name__} calls {share:.1%} of the unlabelled rows "
-                f"positive, where the estimated share is {expected:.2%}. Trust the "
+                f"positive; the estimated share vouches for {expected:.2%}. Trust the "
                 "ranking in decision_function, not predict; a method made for rare "
                 "positives (dens_pu) or a threshold of your own serves better.",
                 DegenerateFitWarning,
@@ -438,6 +438,13 @@ def prepare_part(
     if known.get("verbose") == 0 and verbose:
         passed["verbose"] = verbose
     return part.set_params(**passed) if passed else part
+
+
+def give_time(encoder: Any, seconds: float | None) -> None:
+    """Let an encoder that can be short take so long, unless it was told otherwise."""
+    known = encoder.get_params(deep=False) if hasattr(encoder, "get_params") else {}
+    if "max_seconds" in known and known["max_seconds"] is None and seconds:
+        encoder.set_params(max_seconds=seconds)
 
 
 def refuse_kind(part: Any, kind: str, argument: str) -> None:

@@ -121,8 +121,19 @@ def test_a_network_of_your_own_is_copied_and_starts_afresh(blobs):
     one, two = (watched(blobs, network=mine, lr=1e-9) for _ in range(2))
     assert torch.equal(mine[0].weight, before)
     assert one.module_ is not mine
-    assert not torch.allclose(one.module_[0].weight, before, atol=1e-3)
-    assert torch.equal(one.module_[0].weight, two.module_[0].weight)
+    first, second = (model.module_.module[0].weight for model in (one, two))
+    assert not torch.allclose(first, before, atol=1e-3)
+    assert torch.equal(first, second)
+
+
+def test_a_network_that_answers_in_a_column(blobs):
+    flat, column = (
+        watched(blobs, network=net).decision_function(blobs.X)
+        for net in (nn.Sequential(nn.Linear(3, 1), nn.Flatten(0)), nn.Linear(3, 1))
+    )
+    assert flat.shape == column.shape == (len(blobs.X),)
+    with pytest.raises(InvalidParameterError, match="one logit a row"):
+        watched(blobs, network=nn.Linear(3, 2))
 
 
 def test_a_fresh_copy_starts_statistics_anew():

@@ -192,7 +192,7 @@ def test_only_the_online_network_gets_a_slope():
 
 def test_a_network_without_a_last_layer(some):
     model = NcPU(network=torch.nn.Flatten(0))
-    with pytest.raises(InvalidParameterError, match=r"Flatten has no nn\.Linear"):
+    with pytest.raises(InvalidParameterError, match=r"has no nn\.Linear"):
         model.fit(some.X, some.y)
 
 

@@ -173,20 +173,38 @@ def test_other_images_get_a_network_that_sees_no_labels(monkeypatch, shape):
     built = []
 
     class Stub(IdentityEncoder):
-        def __init__(self, *, normalize=False, positive_weight=None):
+        def __init__(self, *, normalize=False, positive_weight=None, max_seconds=None):
             super().__init__(normalize=normalize)
             self.positive_weight = positive_weight
+            self.max_seconds = max_seconds
 
         def fit(self, X, y=None):
-            built.append((self.positive_weight, y))
+            built.append((self.positive_weight, self.max_seconds, y))
             return super().fit(X)
 
     monkeypatch.setattr(_embed, "ContrastiveEncoder", Stub)
     X = np.random.default_rng(0).random(shape)
     X[:20] += 3
     y = np.arange(30) < 10
-    estimate_prior(X, y, method="bbe", random_state=0, n_resamples=0)
-    assert built == [(0, None)]
+    settings = {"method": "bbe", "random_state": 0, "n_resamples": 0}
+    estimate_prior(X, y, max_seconds=5.0, **settings)
+    assert built == [(0, 5.0, None)]
+
+
+@pytest.mark.parametrize("units", [(3, 2), (4, 3), (7, 5), (12, 7)])
+def test_few_groups_of_one_kind_each(units):
+    """Patients are labelled or not: every fold gets some of both."""
+    from denspu.priors._folds import deal_folds
+
+    n_positive, _n_unlabeled = units
+    groups = np.repeat(np.arange(sum(units)), 4)
+    positive = groups < n_positive
+    for seed in range(20):
+        fold = deal_folds(positive, groups, 5, np.random.default_rng(seed))
+        for part in np.unique(fold):
+            assert positive[fold == part].any()
+            assert (~positive)[fold == part].any()
+        assert fold.max() == min(5, *units) - 1
 
 
 def test_an_encoder_by_key_or_as_an_object():
@@ -275,7 +293,7 @@ def test_groups_reach_the_folds(monkeypatch):
 
 def test_one_group_for_all_of_p_is_refused():
     X, y, _ = rows(n=120)
-    with pytest.raises(InvalidInputError, match="P or U lies in a single group"):
+    with pytest.raises(InvalidInputError, match="P or U is a single row or group"):
         estimate_prior(X, y, groups=y)
 
 

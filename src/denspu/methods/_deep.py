@@ -11,7 +11,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -24,7 +24,14 @@ from denspu._random import Randomness
 from denspu._registry import resolve_part
 from denspu._typing import FloatArray, IntArray, RandomState
 from denspu._validation import PUInput, allows_nan, check_embedding
-from denspu.base import PUClassifier, Rules, forget, prepare_part, refuse_kind
+from denspu.base import (
+    PUClassifier,
+    Rules,
+    forget,
+    give_time,
+    prepare_part,
+    refuse_kind,
+)
 from denspu.encoders import TabularEncoder
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._prior import (
@@ -81,6 +88,9 @@ LARGE = {"epochs": 120, "batch_size": 256, "lr": 5e-4}
 """What ``"auto"`` means for larger samples: how the papers are compared."""
 
 SMALL = {"epochs": 200, "batch_size": WHOLE, "lr": 1e-3}
+
+ENCODER_SHARE, PRIOR_SHARE = 0.5, 0.3
+"""Parts of the time left under ``max_seconds`` for an encoder and for the prior."""
 
 PRIOR_RULES: Rules = {"prior": PRIOR_RULE, "scenario": SCENARIO_RULE}
 
@@ -228,8 +238,8 @@ class DeepPU(PUClassifier):
         frozen, puts its embedding in their place.
     network : {"auto", "mlp", "cnn", "resnet18", "vgg16", "linear"} or nn.Module
         ``"auto"``: the papers' networks, convolutions for colour images and a
-        perceptron for the rest. A module of your own is copied; it returns one logit a
-        row.
+        perceptron for the rest. A module of your own, one logit a row, is copied and
+        started afresh; what it learned before is not kept (give that as ``encoder``).
     epochs, batch_size, lr : number or "auto", default="auto"
         Of Adam with a cosine schedule; an epoch is one pass over U. ``"auto"``: 120,
         256 and 0.0005; up to 4,096 rows 200, all of them, and 0.001.
@@ -293,7 +303,7 @@ class DeepPU(PUClassifier):
         self.cut_ = 0.0
         for name in ("prior_", "prior_in_unlabeled_"):
             forget(self, name)
-        rows = self._represent(data, randomness)
+        rows = self._represent(data, randomness, _part(deadline, ENCODER_SHARE))
         task = self._task(rows, data, randomness, device, deadline)
         if self.needs_prior:
             embedded = None if self.encoder is None else rows.numpy()
@@ -304,6 +314,7 @@ class DeepPU(PUClassifier):
                 randomness,
                 rows=embedded,
                 device=self.device_,
+                max_seconds=_part(deadline, PRIOR_SHARE),
             )
             self.prior_, self.prior_in_unlabeled_ = task.prior, task.prior_in_unlabeled
         self._learn(task)
@@ -359,7 +370,7 @@ class DeepPU(PUClassifier):
         """Return what makes fresh networks for rows of a shape."""
         if isinstance(self.network, nn.Module):
             given = self.network
-            return lambda: fresh_copy(given)
+            return lambda: FlatLogit(fresh_copy(given))
         name = suitable(shape) if self.network == "auto" else self.network
         if name in IMAGE_BACKBONES and len(shape) == 1:
             what = "an embedding" if self.encoder is not None else "a table"
@@ -376,7 +387,9 @@ class DeepPU(PUClassifier):
 
     # --- rows ------------------------------------------------------------------------
 
-    def _represent(self, data: PUInput, randomness: Randomness) -> Tensor:
+    def _represent(
+        self, data: PUInput, randomness: Randomness, seconds: float | None
+    ) -> Tensor:
         """Learn how rows become tensors, and return them packed."""
         if self.encoder is not None:
             encoder = resolve_part(self.encoder, "encoder", argument="encoder")
@@ -388,6 +401,7 @@ class DeepPU(PUClassifier):
                 verbose=self.verbose,
             )
             refuse_kind(self.encoder_, data.kind, "encoder")
+            give_time(self.encoder_, seconds)
             self.encoder_.fit(data.X, data.positive.astype(np.int64))
             Z = self._embed(data.X)
             self.centre_ = Z.mean(axis=0)
@@ -428,7 +442,8 @@ class DeepPU(PUClassifier):
 
     def _expected_share(self, data: PUInput, called: float) -> float | None:
         known = super()._expected_share(data, called)
-        if known is not None:
+        pixels = self.encoder is None and self.input_kind_ == "image"
+        if known is not None or pixels:  # pixels tell little, and take long to tell it
             return known
         return doubtful_share(called, data, self._as_vectors)
 
@@ -443,6 +458,28 @@ class DeepPU(PUClassifier):
         )
         tags.input_tags.three_d_array = True
         return tags
+
+
+def _part(deadline: Deadline, share: float) -> float | None:
+    return None if deadline.seconds is None else max(1e-3, share * deadline.left())
+
+
+class FlatLogit(nn.Module):
+    """A user's network, whose answers may come as a column."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return one logit a row, and refuse more."""
+        found = self.module(x)
+        if found.numel() != len(x):
+            raise InvalidParameterError(
+                f"network={type(self.module).__name__} returns answers of shape "
+                f"{tuple(found.shape)} for {len(x)} rows; one logit a row is needed."
+            )
+        return cast(Tensor, found.reshape(len(x)))
 
 
 def fresh_copy(module: nn.Module) -> nn.Module:

@@ -69,7 +69,7 @@ class KeepBest(Hook):
         logits = [look(state.module, self.task, rows, state.module) for rows in held]
         value = float(self.measure(*logits))
         state.history.rows[-1][COLUMN] = value
-        if value < self.best or not self.kept:
+        if not self.kept or value < self.best or self.best != self.best:  # NaN
             self.best = value
             weights = state.module.state_dict().items()
             self.kept = {name: tensor.detach().clone() for name, tensor in weights}

@@ -12,7 +12,11 @@ from denspu._parameters import Number, OneOf, Rule
 from denspu._random import Randomness
 from denspu._validation import PUInput, take_rows
 from denspu.base import FAR_TOO_MANY
-from denspu.exceptions import DensPUWarning, InvalidParameterError
+from denspu.exceptions import (
+    DensPUWarning,
+    InvalidInputError,
+    InvalidParameterError,
+)
 from denspu.priors import estimate_prior
 
 Scenario = Literal["one-sample", "two-sample"]
@@ -35,6 +39,7 @@ def resolve_prior(
     *,
     rows: Any = None,
     device: str = "auto",
+    max_seconds: float | None = None,
 ) -> tuple[float, float]:
     """Return the share of positives in the population, and inside U.
 
@@ -43,15 +48,23 @@ def resolve_prior(
     """
     n_positive, n = int(data.positive.sum()), len(data.positive)
     if isinstance(prior, str):
-        report = estimate_prior(
-            data.X if rows is None else rows,
-            data.positive.astype(int),
-            scenario=scenario,
-            groups=data.groups,
-            encoder="auto" if rows is None else "identity",
-            random_state=randomness.seed("prior"),
-            device=device,
-        )
+        try:
+            report = estimate_prior(
+                data.X if rows is None else rows,
+                data.positive.astype(int),
+                scenario=scenario,
+                groups=data.groups,
+                encoder="auto" if rows is None else "identity",
+                n_resamples=0,  # the interval is not asked for
+                random_state=randomness.seed("prior"),
+                device=device,
+                max_seconds=max_seconds,
+            )
+        except InvalidInputError as error:
+            raise InvalidParameterError(
+                f"prior='estimate' cannot be answered: {error} Pass the share of "
+                "positives as a number."
+            ) from error
         return _kept(report.prior), _kept(report.prior_in_unlabeled)
     if scenario == "two-sample":
         return float(prior), float(prior)
@@ -68,26 +81,32 @@ def resolve_prior(
 def doubtful_share(
     called: float, data: PUInput, embed: Callable[[Any], Any]
 ) -> float | None:
-    """Return the share inside U by a quick look, where so many calls are in doubt.
+    """Return the share inside U that a quick look vouches for, if calls are in doubt.
 
     The population holds at least the labelled share of positives, so only a method that
-    calls many times that share positive is worth a look, at a few thousand rows.
+    calls many times that share positive is worth a look, at a few thousand rows. Where
+    classes overlap the estimate itself is too high, so the low end of its interval
+    counts. ``None`` where nothing can be said.
     """
     if called <= FAR_TOO_MANY * data.positive.mean():
         return None
     P, U = (np.flatnonzero(rows) for rows in (data.positive, data.unlabeled))
     rows = np.concatenate([P[:: -(-len(P) // LOOK_P)], U[:: -(-len(U) // LOOK_U)]])
+    groups = None if data.groups is None else data.groups[rows]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensPUWarning)  # a look, not an answer
-        report = estimate_prior(
-            embed(take_rows(data.X, rows)),
-            data.positive[rows].astype(int),
-            method="density_ratio",
-            encoder="identity",
-            n_resamples=0,
-            random_state=0,
-        )
-    return report.prior_in_unlabeled
+        try:
+            report = estimate_prior(
+                embed(take_rows(data.X, rows)),
+                data.positive[rows].astype(int),
+                groups=groups,
+                encoder="identity",
+                n_resamples=20,
+                random_state=0,
+            )
+        except InvalidInputError:  # one group, or copies of one row
+            return None
+    return max(report.low, 1 / len(U))
 
 
 def _kept(share: float) -> float:

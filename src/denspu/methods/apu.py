@@ -140,4 +140,6 @@ class APU(DeepPU):
 def halves(task: Task) -> tuple[IntArray, IntArray]:
     """Return two random halves of the pool; both are learned from."""
     order = task.randomness.numpy("halves").permutation(task.pool)
+    if len(order) < 2:
+        return order, order
     return order[: len(order) // 2], order[len(order) // 2 :]

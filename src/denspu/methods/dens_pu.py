@@ -31,6 +31,7 @@ from denspu.base import (
     RefinerInput,
     Rules,
     forget,
+    give_time,
     prepare_part,
     refuse_kind,
 )
@@ -210,7 +211,8 @@ class DensPU(PUClassifier):
         for name in FORGOTTEN:
             forget(self, name)
         self._prepare(parts, data, randomness)
-        _give_time(self.encoder_, deadline)
+        if deadline.seconds:
+            give_time(self.encoder_, ENCODER_SHARE * deadline.left())
         self.stages_ = Stages()
         Z = self._encode(data)
         if parts["refiner"] is not None and not leaves_itself_out(self.detector_):
@@ -498,13 +500,6 @@ class DensPU(PUClassifier):
             not isinstance(encoder, str | type) and allows_nan(encoder)
         )
         return tags
-
-
-def _give_time(encoder: Any, deadline: Deadline) -> None:
-    """Let an encoder that can be short spend most of the time."""
-    known = encoder.get_params(deep=False) if hasattr(encoder, "get_params") else {}
-    if "max_seconds" in known and known["max_seconds"] is None and deadline.seconds:
-        encoder.set_params(max_seconds=ENCODER_SHARE * deadline.left())
 
 
 def _threshold_source(contamination: str | float, threshold: float | None) -> str:

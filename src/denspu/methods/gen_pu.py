@@ -165,7 +165,7 @@ class GenPU(DeepPU):
             weight_decay=0.0,
             betas=(0.5, 0.999),
             schedule="constant",
-            ema_decay=0.99,
+            ema_decay=min(0.99, 1 - 5 / max(10, self.gan_epochs * len(task.batches()))),
         )
         task.epochs["generators"] = len(self.gan_history_)
 
@@ -293,7 +293,7 @@ class GameRules:
         return rows + self.smear * torch.randn_like(rows)
 
     def _drawn(self, game: Game, n: int) -> tuple[Tensor, Tensor]:
-        made = game.generators
+        made, n = game.generators, max(2, n)  # statistics need two rows
         positive, negative = made.make(made.positive, n), made.make(made.negative, n)
         return self._smeared(positive), self._smeared(negative)
 

@@ -113,13 +113,13 @@ def noise_rate(
     rates = []
     for part in np.unique(fold):
         own = fold == part
-        if not (labelled & own).any():
+        if not (labelled & own).any() or not (free & own).any():
             continue
         bound = q[labelled & own].mean() - 1e-12  # rounding must not lose the mean
         sure = own & (q >= bound)
         in_P, in_U = (labelled & sure).sum(), (free & sure).sum()
         rates.append(np.clip(in_U / (in_P + in_U), 0.0, MOST))
-    return float(np.mean(rates))
+    return float(np.mean(rates)) if rates else 0.0
 
 
 def hidden_share(rate: float, n_positive: int, n_unlabeled: int) -> float:

@@ -246,6 +246,8 @@ class Timetable(Hook):
         """Settle the epochs of the choices, and trust what is known."""
         epochs = state.config.epochs
         first = round(self.method.warmup * epochs)
+        if self.method.warmup > 0:  # an untrained network chooses nothing
+            first = max(1, first)
         last = max(first, round((self.method.warmup + self.method.growing) * epochs))
         self.choices = {
             first + (last - first) * k // REBUILDS: (k + 1) / REBUILDS

@@ -15,7 +15,7 @@ from denspu._random import Randomness
 from denspu._registry import resolve_part
 from denspu._typing import FloatArray, IntArray
 from denspu._validation import PUInput, check_embedding
-from denspu.base import prepare_part, refuse_kind
+from denspu.base import give_time, prepare_part, refuse_kind
 from denspu.encoders import ContrastiveEncoder, IdentityEncoder, TabularEncoder
 from denspu.exceptions import InvalidInputError
 
@@ -24,22 +24,30 @@ SMALL_IMAGE = 32
 
 
 def embed(
-    data: PUInput, encoder: Any, randomness: Randomness, device: str
+    data: PUInput,
+    encoder: Any,
+    randomness: Randomness,
+    device: str,
+    max_seconds: float | None = None,
 ) -> FloatArray:
     """Return one row of numbers a sample."""
     if isinstance(encoder, str) and encoder == "auto":
-        return _by_default(data, randomness, device)
+        return _by_default(data, randomness, device, max_seconds)
     part = resolve_part(encoder, "encoder", argument="encoder")
     refuse_kind(part, data.kind, "encoder")
+    part = prepare_part(part, randomness, "encoder", device=device)
+    give_time(part, max_seconds)
     return _fitted(part, data.X, randomness, device)
 
 
-def _by_default(data: PUInput, randomness: Randomness, device: str) -> FloatArray:
+def _by_default(
+    data: PUInput, randomness: Randomness, device: str, max_seconds: float | None
+) -> FloatArray:
     if data.kind == "table":
         return _fitted(TabularEncoder(), data.X, randomness, device)
     height, width, channels = data.X.shape[1:]
     if channels > 1 or max(height, width) > SMALL_IMAGE:
-        network = ContrastiveEncoder(positive_weight=0)
+        network = ContrastiveEncoder(positive_weight=0, max_seconds=max_seconds)
         return _fitted(network, data.X, randomness, device)
     pixels = _fitted(IdentityEncoder(), data.X, randomness, device)
     return _fitted(TabularEncoder(), pixels, randomness, device)

@@ -23,9 +23,15 @@ def deal_folds(
     n_unlabeled = np.bincount(unit, weights=~positive, minlength=n_units)
     folds = min(folds, int((n_positive > 0).sum()), int((n_unlabeled > 0).sum()))
     # Units with many positives first, then those with many rows of U; equals in random
-    # order, dealt back and forth.
+    # order. Those with a positive and those without are dealt back and forth apart.
     order = np.lexsort((rng.permutation(n_units), -n_unlabeled, -n_positive))
-    turn = np.arange(n_units) % (2 * folds)
-    of_unit = np.empty(n_units, dtype=np.int64)
-    of_unit[order] = np.minimum(turn, 2 * folds - 1 - turn)
-    return of_unit[unit]
+    holds = n_positive[order] > 0
+    for count in range(folds, 1, -1):
+        of_unit = np.empty(n_units, dtype=np.int64)
+        for some in (order[holds], order[~holds]):
+            turn = np.arange(len(some)) % (2 * count)
+            of_unit[some] = np.minimum(turn, 2 * count - 1 - turn)
+        fold = of_unit[unit]
+        if all(len(np.unique(fold[rows])) == count for rows in (positive, ~positive)):
+            return fold
+    return np.zeros(len(positive), dtype=np.int64)

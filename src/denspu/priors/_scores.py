@@ -65,8 +65,9 @@ def cross_fit(
     fold = deal_folds(positive, groups, folds, randomness.numpy("folds"))
     if fold.max() == 0:
         raise InvalidInputError(
-            "P or U lies in a single group, so no row can be scored by a model that "
-            "has not seen its group. Give finer groups, or groups=None."
+            "P or U is a single row or group, or copies of one, so no row can be "
+            "scored by a model that has not seen it. More rows or finer groups are "
+            "needed."
         )
     columns = {
         name: _one(Z, positive, fold, build, most, randomness, name)

@@ -44,6 +44,7 @@ def estimate_prior(
     n_resamples: int = 50,
     random_state: RandomState = None,
     device: str = "auto",
+    max_seconds: float | None = None,
 ) -> PriorReport:
     """Estimate the share of positives from labelled positives and unlabelled rows.
 
@@ -74,6 +75,8 @@ def estimate_prior(
     random_state : int, generator or None, default=None
     device : str, default="auto"
         For encoders that are networks.
+    max_seconds : float or None, default=None
+        How long such an encoder may take.
 
     Returns
     -------
@@ -104,7 +107,7 @@ def estimate_prior(
     _check("n_resamples", n_resamples, Whole(0))
     data = validate_fit(_Gate(), X, y, None, groups)
     randomness = Randomness(random_state)
-    Z = embed(data, encoder, randomness, device)
+    Z = embed(data, encoder, randomness, device, max_seconds)
     group_of = data.groups
     if scenario == "two-sample" and group_of is None:
         group_of = same_rows(Z)
