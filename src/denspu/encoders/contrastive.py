@@ -120,7 +120,7 @@ class ContrastiveEncoder(Encoder):
     n_projection : int, default=128
     compile : bool or "auto", default="auto"
         Let torch fuse the network's operations; pays for a ResNet-18 on a GPU, where
-        it takes some 20 seconds the first time.
+        it takes a while the first time.
     deterministic : bool, default=True
     checkpoint : str, Path or None, default=None
         Folder in which training is kept every few epochs; found there, it goes on.
