@@ -44,8 +44,8 @@ TASKS = {
 }
 
 
-def run_one(name: str, seed: int, args: argparse.Namespace) -> Record:
-    """Fit the default on one seed and return the record."""
+def run_one(name: str, seed: int, args: argparse.Namespace) -> None:
+    """Fit the default on one seed, write the record, keep the encoder."""
     task = TASKS[name]
     benchmark = load_dataset(task.dataset)
     if task.positive is not None:
@@ -71,9 +71,10 @@ def run_one(name: str, seed: int, args: argparse.Namespace) -> Record:
         model, pu, benchmark, method="dens_pu", variant=args.variant, seed=seed
     )
     print(model.stages_, dict(record.metrics), record.extra["oracle"], sep="\n")
+    record = replace(record, dataset=name)
+    write_record(record, args.out)
     if args.keep is not None:
         model.encoder_.save(args.keep / f"{name}-{seed}")
-    return replace(record, dataset=name)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
             print(f"budget reached before seed {seed}")
             return
         start = time.perf_counter()
-        write_record(run_one(args.task, seed, args), args.out)
+        run_one(args.task, seed, args)
         longest = max(longest, time.perf_counter() - start)
 
 
