@@ -164,10 +164,11 @@ def table(out: Path) -> str:
     for record in read_records(out):
         groups.setdefault((record.dataset, record.variant), []).append(record)
     for (dataset, variant), records in groups.items():
-        right = [r.extra["oracle"].get("unlabeled_right") for r in records]
+        oracles = [r.extra["oracle"] for r in records]
+        known = all("unlabeled_right" in oracle for oracle in oracles)
         cells = [
-            percent([r.extra["oracle"]["boundary_auc"] for r in records]),
-            "" if None in right else percent(right),
+            percent([oracle["boundary_auc"] for oracle in oracles]),
+            percent([o["unlabeled_right"] for o in oracles]) if known else "",
             *(
                 percent([r.metrics[metric] for r in records])
                 for metric in ("accuracy", "f1", "roc_auc")

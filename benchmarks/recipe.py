@@ -118,8 +118,8 @@ def table(out: Path) -> str:
 
 def percent(values: list[float]) -> str:
     """Return mean and standard deviation over seeds, in percent."""
-    spread = np.std(values, ddof=1) if len(values) > 1 else 0.0
-    return f"{100 * np.mean(values):.2f} ± {100 * spread:.2f}"
+    mean = f"{100 * np.mean(values):.2f}"
+    return mean if len(values) == 1 else f"{mean} ± {100 * np.std(values, ddof=1):.2f}"
 
 
 def main() -> None:

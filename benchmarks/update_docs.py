@@ -28,6 +28,8 @@ SOURCES = {
     "paper": "paper_preset.py",
     "detectors": "detectors.py",
     "neighbours": "neighbours.py",
+    "recipe": "recipe.py",
+    "ablation": "ablation.py",
     "rare": "rare.py",
     "small-tables": "small_tables.py",
     "facts": "facts.py",
