@@ -9,7 +9,9 @@ once with the prior their own library estimates and once with the true one. Peer
 are not installed are skipped, and one that raises has no record. Nothing was tuned on
 seeds 0-4. Other sets (``--dataset``) ask whether a method falls into one class: breast
 cancer, ``rare`` (10,000 rows of two overlapping bells, 1 % positive, half of those
-labelled), and ``fashion-mnist`` as in the paper (``--device cuda``), ours alone.
+labelled), and the two image sets split as in the paper (``--device cuda``), ours alone.
+There the methods that train a network start from pixels, and with ``--encoders``, the
+folder that ``recipe.py --keep`` filled, all methods run on the same frozen embedding.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
@@ -43,22 +46,26 @@ from denspu.benchmark import (
     write_record,
 )
 from denspu.data import PUDataset
+from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import DegenerateFitWarning
 from denspu.metrics import oracle_metrics
 from small_tables import split, svc, vote
 
 RECORDS = Path(__file__).parent / "records" / "methods.jsonl"
 SHOWN = ("f1", "accuracy", "roc_auc")
+IMAGES = ("fashion-mnist", "cifar10")
 NONE, OWN, TRUE = "no prior", "prior estimated", "true prior"
 
 Decide = Callable[[Any], Any]
 Make = Callable[[Any, Any, float | None, int], Decide]
 """(X, y, true prior or None, seed) to a decision function, above 0 = positive."""
+Settings = Callable[[int], dict[str, Any]]
+"""Seed to arguments of our methods."""
 
 
 def data(name: str, seed: int) -> tuple[PUDataset, Any, Any]:
     """Return PU training data, the test rows and their true labels."""
-    if name == "fashion-mnist":
+    if name in IMAGES:
         full = load_dataset(name)
         truth = np.isin(full.y_test, full.positive).astype(int)
         pu = make_pu(
@@ -105,21 +112,31 @@ def both(package: str, name: str, key: str, fit: Make) -> Iterator[Row]:
 # --- ours ---------------------------------------------------------------------------
 
 
-def ours(device: str = "cpu") -> Iterator[Row]:
+def ours(settings: Settings, place: str = "", deep_only: bool = False) -> Iterator[Row]:
+    """Yield our methods; ``place`` says in the record what they run on."""
     for key, entry in registry().of_kind("method").items():
+        if deep_only and not entry.deep:
+            continue
+        name, fit = f"{key}{place}", _ours(key, settings)
         if not entry.needs_prior:
-            yield Row("denspu", key, key, NONE, _ours(key, device))
+            yield Row("denspu", name, key, NONE, fit)
         else:
-            yield from both("denspu", key, key, _ours(key, device))
+            yield from both("denspu", name, key, fit)
 
 
-def _ours(key: str, device: str) -> Make:
+def _ours(key: str, settings: Settings) -> Make:
     def fit(X: Any, y: Any, prior: float | None, seed: int) -> Decide:
         given = {} if prior is None else {"prior": prior}
-        model = registry().get(key).build(random_state=seed, device=device, **given)
+        entry = registry().get(key)
+        model = entry.build(random_state=seed, **settings(seed), **given)
         return model.fit(X, y).decision_function
 
     return fit
+
+
+def kept_encoder(folder: Path, dataset: str, seed: int) -> FrozenEstimator:
+    """Return the encoder that ``recipe.py`` trained for a seed."""
+    return FrozenEstimator(ContrastiveEncoder.load(folder / f"{dataset}-{seed}"))
 
 
 # --- peers --------------------------------------------------------------------------
@@ -238,10 +255,20 @@ def pu_toolbox_rows() -> Iterator[Row]:
         yield from both("pu_toolbox", name, key, fit)
 
 
-def rows(dataset: str, device: str) -> Iterator[Row]:
+def rows(args: argparse.Namespace) -> Iterator[Row]:
     """Yield our methods, and on digits every peer that is installed."""
-    yield from ours(device)
-    if dataset != "digits":
+    common = {"device": args.device}
+    if args.encoders is not None:
+        yield from ours(
+            lambda seed: {
+                **common,
+                "encoder": kept_encoder(args.encoders, args.dataset, seed),
+            },
+            " on the contrastive embedding",
+        )
+        return
+    yield from ours(lambda seed: common, deep_only=args.dataset in IMAGES)
+    if args.dataset != "digits":
         return
     for package, found in (("pulearn", pulearn_rows), ("pu_toolbox", pu_toolbox_rows)):
         if importlib.util.find_spec(package) is None:
@@ -292,20 +319,30 @@ def measure_one(row: Row, dataset: str, seed: int, device: str) -> Record | None
 
 def run(args: argparse.Namespace) -> None:
     done = {(r.dataset, r.method, r.variant, r.seed) for r in read_records(args.out)}
-    for row in rows(args.dataset, args.device):
+    began, longest = time.perf_counter(), 0.0
+    for row in rows(args):
         if args.only and row.key not in args.only:
+            continue
+        if args.prior and row.prior not in (NONE, args.prior):
             continue
         for seed in args.seeds:
             if (args.dataset, row.package, row.variant, seed) in done:
                 continue
+            start = time.perf_counter()
+            if start - began + longest > args.budget:
+                print(f"budget reached before {row.variant}, seed {seed}")
+                return
             record = measure_one(row, args.dataset, seed, args.device)
             if record is not None:
                 write_record(record, args.out)
                 print(
                     f"{row.package} {row.variant}, seed {seed}: "
-                    f"{record.metrics['f1']:.3f}",
+                    f"F1 {record.metrics['f1']:.3f}, "
+                    f"accuracy {record.metrics['accuracy']:.3f}, "
+                    f"{record.seconds['total']:.1f} s",
                     flush=True,
                 )
+            longest = max(longest, time.perf_counter() - start)
 
 
 def table(out: Path, dataset: str = "digits") -> str:
@@ -372,11 +409,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument(
         "--dataset",
-        choices=["digits", "breast_cancer", "rare", "fashion-mnist"],
+        choices=["digits", "breast_cancer", "rare", *IMAGES],
         default="digits",
     )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", nargs="+", help="keys of our methods")
+    parser.add_argument("--prior", choices=[OWN, TRUE], help="one of the two only")
+    parser.add_argument("--encoders", type=Path, help="folder of kept encoders")
+    parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--out", type=Path, default=RECORDS)
     parser.add_argument("--table", action="store_true", help="only print the table")
     args = parser.parse_args()

@@ -23,6 +23,7 @@ NO_FIT = "has no fit method"
 EXEMPT = {
     "cae": IMAGES,
     "vgg16": IMAGES,
+    "backbone": IMAGES,
     "density_ratio": NEEDS_U,
     "logistic": NOT_OURS,
     "gradient_boosting": NOT_OURS,

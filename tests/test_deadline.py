@@ -51,9 +51,11 @@ def test_a_part_begins_when_it_is_made():
     assert 2.5 < late.part(0.5).left() <= 3
 
 
-def test_a_part_of_a_past_deadline_is_nothing(clock):
+def test_a_part_of_a_past_deadline_is_a_moment(clock):
+    """``max_seconds=0`` would be refused, or taken for no limit at all."""
     clock.append(200.0)
-    assert Deadline(10.0, began=100.0).part(0.5).seconds == 0
+    part = Deadline(10.0, began=100.0).part(0.5)
+    assert part.seconds == _deadline.MOMENT > 0
 
 
 def test_it_cannot_be_moved():

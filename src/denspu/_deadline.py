@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+MOMENT = 1e-3
+"""Seconds that a part of a deadline lasts in any case."""
+
 
 @dataclass(frozen=True)
 class Deadline:
@@ -28,7 +31,10 @@ class Deadline:
         return max(0.0, self.seconds - (time.perf_counter() - self.began))
 
     def part(self, share: float) -> Deadline:
-        """Return a deadline for a share of what remains."""
+        """Return a deadline for a share of what remains, if only a moment.
+
+        A moment, since 0 is no number of seconds that ``max_seconds`` takes.
+        """
         if self.seconds is None:
             return self
-        return Deadline(self.left() * share)
+        return Deadline(max(MOMENT, share * self.left()))

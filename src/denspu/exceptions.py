@@ -16,6 +16,7 @@
     ├── DegenerateFitWarning                one class for (almost) everything
     ├── WeakBoundaryWarning                 the boundary does not separate
     ├── FewRowsWarning                      too few rows to rely on estimates
+    ├── PriorDisagreementWarning            estimates of the prior lie far apart
     └── SelectionWarning                    fewer negatives than asked for
 
 Each error also inherits from the builtin it resembles, so ``except ValueError``
@@ -78,6 +79,10 @@ class WeakBoundaryWarning(DensPUWarning):
 
 class FewRowsWarning(DensPUWarning):
     """So few labelled or unlabelled rows that estimates say little."""
+
+
+class PriorDisagreementWarning(DensPUWarning):
+    """Estimators of the class prior give answers that lie far apart."""
 
 
 class SelectionWarning(DensPUWarning):

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from denspu._deadline import MOMENT
 from denspu.encoders import IdentityEncoder, TabularEncoder
 from denspu.exceptions import InvalidParameterError
 from denspu.methods import _deep
@@ -95,6 +96,29 @@ def test_max_seconds_cuts_epochs(blobs):
     model = watched(blobs, epochs=500, max_seconds=1e-6)
     assert model.epochs_ == {"nnpu": 1}
     assert len(model.history_) == 1
+
+
+class Clocked(IdentityEncoder):
+    """Remembers how long it may take."""
+
+    def __init__(self, *, normalize=False, max_seconds=None):
+        super().__init__(normalize=normalize)
+        self.max_seconds = max_seconds
+
+
+def test_encoder_and_prior_get_their_parts_of_the_time(blobs, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        _deep, "resolve_prior", lambda *a, max_seconds, **k: asked.append(max_seconds)
+        or (0.6, 0.4)
+    )  # fmt: skip
+    model = watched(blobs, encoder=Clocked(), max_seconds=100.0)
+    assert 49 < model.encoder_.max_seconds <= 50
+    assert 29 < asked[-1] <= 30
+    model = watched(blobs, encoder=Clocked(), max_seconds=1e-9)  # past before it began
+    assert model.encoder_.max_seconds == asked[-1] == MOMENT
+    model = watched(blobs, encoder=Clocked())
+    assert model.encoder_.max_seconds is asked[-1] is None
 
 
 # --- networks -------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from denspu import DensPU
+from denspu._deadline import MOMENT
 from denspu._validation import validate_fit
 from denspu.base import RARE
 from denspu.classifiers import VGG16Classifier
@@ -425,6 +426,8 @@ def test_time_is_handed_down(data):
     deadline = model.refiner_.start.deadline
     assert deadline.seconds == 50
     assert 0 < deadline.left() < 50
+    model.set_params(max_seconds=1e-9).fit(X, y)  # past before it began: not unlimited
+    assert model.encoder_.max_seconds == MOMENT
     model.set_params(encoder=Timed(max_seconds=7.0)).fit(X, y)
     assert model.encoder_.max_seconds == 7.0
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from denspu.detectors import Mahalanobis
+from denspu.exceptions import FewRowsWarning
 from denspu.methods.density_estimator import (
     DensityEstimator,
     few_columns,
@@ -68,6 +69,21 @@ def test_the_number_of_gaussians_follows_the_data():
     three = np.concatenate([one, one + 20, one - [20, -20]])
     assert mixture(one, 0).n_components == 1
     assert mixture(three, 0).n_components == 3
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.SelectionWarning")
+def test_copies_of_few_rows_are_told_in_our_words(data):
+    """Any warning of scikit-learn or NumPy would be an error here."""
+    model = DensityEstimator(density="mixture", prior=0.5, random_state=10)
+    X = data.X.copy()
+    X[data.y == 1] = np.repeat(X[:3], 20, axis=0)
+    with pytest.warns(FewRowsWarning, match="60 labelled positives are copies of 3"):
+        model.fit(X, data.y)
+    with pytest.warns(FewRowsWarning, match="density='mixture' learns little"):
+        model.fit(np.ones_like(X), data.y)
+    for density in ("kernel", "knn"):
+        model.set_params(density=density, max_dims=1).fit(np.ones_like(X), data.y)
 
 
 def test_columns_are_few_and_of_variance_one():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from denspu.methods.elkan_noto import (
     ElkanNoto,
@@ -75,6 +78,38 @@ def test_both_forms_in_both_scenarios(variant, scenario, make_blobs):
     called = model.predict(data.X[hidden])
     assert np.mean(called == data.truth[hidden]) > 0.93
     assert hasattr(model, "prior_") == (scenario == "two-sample")
+
+
+class Heart(LogisticRegression):
+    """Remembers its rows, and counts those it is asked about again."""
+
+    seen: ClassVar[list[int]] = []
+
+    def fit(self, X, y, sample_weight=None):
+        self.rows_ = {row.tobytes() for row in X}
+        return super().fit(X, y, sample_weight)
+
+    def decision_function(self, X):
+        self.seen.append(sum(row.tobytes() in self.rows_ for row in X))
+        return super().decision_function(X)
+
+
+def scores_seen(X, y, scenario, groups=None):
+    """Return how many rows of each fold were judged by a model that knew them."""
+    Heart.seen.clear()
+    model = ElkanNoto(estimator=Heart(), scenario=scenario, prior=0.5, random_state=10)
+    model.fit(X, y, groups=groups)
+    return Heart.seen[:5]
+
+
+def test_copies_of_p_inside_u_are_out_of_sample_too(make_blobs):
+    data = make_blobs(seed=10)
+    X = np.concatenate([data.X, data.X[data.y == 1]])  # U holds P again
+    y = np.concatenate([data.y, np.zeros(data.y.sum(), dtype=int)])
+    assert scores_seen(X, y, "two-sample") == [0] * 5
+    assert sum(scores_seen(X, y, "one-sample")) > 10
+    groups = np.arange(len(y))  # who gives groups has said what belongs together
+    assert sum(scores_seen(X, y, "two-sample", groups)) > 10
 
 
 def test_the_two_sample_prior_moves_the_cut(make_blobs):

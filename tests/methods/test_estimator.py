@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -25,6 +26,7 @@ from denspu.methods._estimator import (
     seed_inner,
     weight_argument,
 )
+from denspu.methods.rank_pruning import noise_rate
 
 
 def test_scale_divides_by_one_number():
@@ -139,6 +141,72 @@ def test_out_of_fold_scores_come_from_others(make_blobs):
     data = make_blobs(seed=10)
     make("rank_pruning", estimator=Heart(), random_state=10).fit(data.X, data.y)
     assert seen[:3] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("key", ["elkan_noto", "rank_pruning"])
+def test_no_classifier_judges_a_group_it_has_seen(key):
+    """Rows of a group share their first column; half of them carry a label."""
+    seen = []
+
+    class Acquainted(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            self.known_ = set(X[:, 0])
+            return super().fit(X, y, sample_weight)
+
+        def decision_function(self, X):
+            seen.append(len(self.known_ & set(X[:, 0])))
+            return super().decision_function(X)
+
+    rng = np.random.default_rng(10)
+    groups = np.repeat(np.arange(30), 4)
+    X = np.column_stack([groups % 7 + groups / 100, rng.normal(size=120)])
+    y = (np.arange(120) % 4 < 2) & (groups < 20)
+    model = make(
+        key, estimator=Acquainted(), encoder="identity", folds=4, random_state=10
+    )
+    model.fit(X, y.astype(int), groups=groups)
+    assert seen[:4] == [0, 0, 0, 0]
+    seen.clear()
+    model.fit(X, y.astype(int))
+    assert min(seen[:4]) > 10
+
+
+@pytest.mark.parametrize("key", ["elkan_noto", "rank_pruning"])
+def test_methods_calibrate_on_other_folds(key, monkeypatch):
+    """Scores without meaning, so that in-sample steps would follow the labels."""
+
+    class Given(LogisticRegression):
+        def decision_function(self, X):
+            return X[:, 0]
+
+    rng = np.random.default_rng(10)
+    X, y = rng.normal(size=(90, 2)), (np.arange(90) < 30).astype(int)
+    fold = rng.permutation(90) % 3
+    monkeypatch.setattr(_estimator.EstimatorTask, "folds", lambda *_: fold)
+    model = make(
+        key,
+        estimator=Given(),
+        encoder="identity",
+        calibration="isotonic",
+        random_state=10,
+    ).fit(X, y)
+    labelled, g = y == 1, np.empty(90)
+    for k in range(3):
+        own = fold == k
+        steps = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+        g[own] = steps.fit(X[~own, 0], y[~own]).predict(X[own, 0])
+    inside = learn_calibration("isotonic", X[:, 0], labelled)(X[:, 0])
+    found, by_hand, in_sample = (
+        (model.label_frequency_, g[labelled].mean(), inside[labelled].mean())
+        if key == "elkan_noto"
+        else (
+            model.noise_rate_,
+            noise_rate(g, labelled, ~labelled, fold),
+            noise_rate(inside, labelled, ~labelled, fold),
+        )
+    )
+    assert found == pytest.approx(by_hand)
+    assert abs(by_hand - in_sample) > 0.01
 
 
 def test_a_network_sees_the_images(tiny_images, monkeypatch):

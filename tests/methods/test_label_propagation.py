@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from denspu.methods.label_propagation import (
     LabelPropagation,
+    draw_sources,
     farthest,
     gfhf,
     llgc,
@@ -50,6 +51,44 @@ def test_many_sources_are_taken_in_parts(monkeypatch):
     whole = path_distance(graph, np.arange(10))
     monkeypatch.setattr("denspu.methods.label_propagation.SOURCES", 3)
     np.testing.assert_allclose(path_distance(graph, np.arange(10)), whole)
+
+
+def test_sources_are_all_of_p_or_a_draw():
+    rng = np.random.default_rng(0)
+    few = np.arange(0, 1_000, 2)
+    assert draw_sources(few, rng) is few
+    many = np.arange(0, 1_004, 2)
+    drawn = draw_sources(many, rng)
+    assert len(drawn) == len(set(drawn)) == 500
+    assert set(drawn) < set(many)
+
+
+def test_an_island_of_positives_that_were_not_drawn_is_not_negative():
+    """Rows 4 to 6 hold a positive that is no source, 7 and 8 none."""
+    graph = chain([1, 1, 1, 0, 1, 1, 0, 1], 9)
+    graph.eliminate_zeros()
+    distance = path_distance(graph, np.array([0, 4]), np.array([0]))
+    assert distance.tolist() == [0, 1, 2, 3, 6, 6, 6, np.inf, np.inf]
+
+
+def test_the_number_of_sources_is_limited_and_seeded(data, monkeypatch):
+    from denspu.methods import label_propagation
+
+    started = []
+    original = label_propagation.dijkstra
+
+    def watched(lengths, *, indices, **settings):
+        started.append(list(indices))
+        return original(lengths, indices=indices, **settings)
+
+    monkeypatch.setattr(label_propagation, "dijkstra", watched)
+    monkeypatch.setattr(label_propagation, "MOST_SOURCES", 10)
+    for seed in (1, 1, 2):
+        model = LabelPropagation(random_state=seed).fit(data.X, data.y)
+        assert np.mean(data.truth[model.negative_index_] == 0) > 0.95
+    assert [len(s) for s in started] == [10, 10, 10]
+    assert data.y[started[0]].all()
+    assert started[0] == started[1] != started[2]
 
 
 def test_the_graph_joins_rows_if_either_is_near():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+from denspu.exceptions import FewRowsWarning
 from denspu.methods.rocchio_svm import (
     RocchioSVM,
     clustered,
@@ -81,6 +83,37 @@ def test_rounds_add_negatives(data):
     assert once.n_rounds_ == 1
 
 
+class Creeping(LogisticRegression):
+    """Lets the next ``step`` free rows join in every round, whatever it has learned."""
+
+    step = 1
+
+    def fit(self, X, y, sample_weight=None):
+        self.n_negative_ = int((np.asarray(y) == 0).sum())
+        return super().fit(X, y, sample_weight)
+
+    def decision_function(self, X):
+        return np.where(np.arange(len(X)) < self.step, -1.0, 1.0)
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+@pytest.mark.parametrize(("step", "n", "rounds"), [(1, 1_900, 1), (2, 1_900, 9)])
+def test_rounds_end_when_few_join(step, n, rounds, monkeypatch):
+    """One row of 1,840 is fewer than 0.1 %; two are not."""
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(n, 4)) + 2 * (np.arange(n) < 960)[:, None]
+    y = (np.arange(n) < 60).astype(int)
+    monkeypatch.setattr(Creeping, "step", step)
+    model = build(estimator=Creeping(), max_rounds=9).fit(X, y)
+    assert model.n_rounds_ == rounds
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_a_single_row_still_joins_where_u_is_small(data):
+    model = build(estimator=Creeping(), max_rounds=9).fit(data.X, data.y)
+    assert model.n_rounds_ == 9
+
+
 def test_the_first_is_kept_where_the_last_rejects_too_much(data):
     kept = {
         share: build(max_rejected=share).fit(data.X, data.y) for share in (0.0, 1.0)
@@ -98,6 +131,18 @@ def test_clusters_reach_the_fit(data):
     assert set(parted.negative_index_) < set(plain.negative_index_)
     hidden = data.y == 0
     assert np.mean(parted.predict(data.X[hidden]) == data.truth[hidden]) > 0.75
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
+def test_copies_of_few_rows_are_told_in_our_words():
+    """Any warning of scikit-learn would be an error here."""
+    X = np.repeat([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]], 20, axis=0)
+    y = (np.arange(60) < 10).astype(int)
+    words = r"40 first negatives are copies of 1 row\(s\); n_clusters=5 cannot be made"
+    with pytest.warns(FewRowsWarning, match=words):
+        build(n_clusters=5).fit(X, y)
+    X[20:, 0] = np.arange(40) / 1000  # enough rows of their own: nothing to tell
+    build(n_clusters=5).fit(X, y)
 
 
 def test_alpha_and_beta_reach_the_fit(data):

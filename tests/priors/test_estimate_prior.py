@@ -16,13 +16,12 @@ from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
     LabelError,
+    PriorDisagreementWarning,
 )
-from denspu.priors import PriorDisagreementWarning, PriorReport, estimate_prior
+from denspu.priors import PriorReport, estimate_prior
 from denspu.priors import _report as report_module
 from denspu.priors import _scores as scores_module
 from denspu.priors import estimate as estimate_module
-from denspu.priors._embed import same_rows
-from denspu.priors._folds import deal_folds
 from denspu.priors._scores import cross_fit, sample
 
 
@@ -70,7 +69,7 @@ def test_the_share_and_its_interval(seed):
     assert found.prior_in_unlabeled == middle
 
 
-@pytest.mark.filterwarnings("ignore::denspu.priors.PriorDisagreementWarning")
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.PriorDisagreementWarning")
 def test_a_rare_class():
     rng = np.random.default_rng(11)
     X = rng.normal(size=(6_000, 5))
@@ -191,22 +190,6 @@ def test_other_images_get_a_network_that_sees_no_labels(monkeypatch, shape):
     assert built == [(0, 5.0, None)]
 
 
-@pytest.mark.parametrize("units", [(3, 2), (4, 3), (7, 5), (12, 7)])
-def test_few_groups_of_one_kind_each(units):
-    """Patients are labelled or not: every fold gets some of both."""
-    from denspu.priors._folds import deal_folds
-
-    n_positive, _n_unlabeled = units
-    groups = np.repeat(np.arange(sum(units)), 4)
-    positive = groups < n_positive
-    for seed in range(20):
-        fold = deal_folds(positive, groups, 5, np.random.default_rng(seed))
-        for part in np.unique(fold):
-            assert positive[fold == part].any()
-            assert (~positive)[fold == part].any()
-        assert fold.max() == min(5, *units) - 1
-
-
 def test_an_encoder_by_key_or_as_an_object():
     X, y, _ = rows()
     by_key, given = (
@@ -231,28 +214,6 @@ def test_an_encoder_must_keep_the_rows():
 
 
 # --- out-of-fold scores -------------------------------------------------------------
-
-
-def test_folds_share_out_p_and_u_evenly():
-    positive = np.arange(103) < 23
-    fold = deal_folds(positive, None, 5, np.random.default_rng(0))
-    assert set(np.bincount(fold[positive])) <= {4, 5}
-    assert np.ptp(np.bincount(fold[~positive])) <= 2
-
-
-def test_no_group_crosses_folds():
-    rng = np.random.default_rng(1)
-    groups = rng.integers(0, 30, 200)
-    positive = rng.random(200) < 0.2
-    fold = deal_folds(positive, groups, 5, rng)
-    assert all(len(set(fold[groups == g])) == 1 for g in np.unique(groups))
-    assert len(set(fold)) == 5
-
-
-def test_fewer_folds_than_groups_with_positives():
-    groups = np.array([0, 0, 1, 1, 2, 2, 3, 3])
-    positive = np.array([1, 0, 1, 0, 0, 0, 0, 0], dtype=bool)
-    assert deal_folds(positive, groups, 5, np.random.default_rng(0)).max() == 1
 
 
 def test_no_row_scores_itself():
@@ -295,14 +256,6 @@ def test_one_group_for_all_of_p_is_refused():
     X, y, _ = rows(n=120)
     with pytest.raises(InvalidInputError, match="P or U is a single row or group"):
         estimate_prior(X, y, groups=y)
-
-
-def test_copies_of_p_inside_u_share_a_fold():
-    Z = np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0], [-0.0, 3.0], [2.0, 1.0]])
-    found = same_rows(Z)
-    assert found[0] == found[2]
-    assert found[1] == found[3]
-    assert len(set(found)) == 3
 
 
 def test_copies_do_not_pull_the_share_up():
@@ -362,7 +315,7 @@ def test_a_higher_level_gives_a_wider_interval():
 
 
 class Sizes:
-    n_positive, n_unlabeled = 100, 400
+    units = 100, 400
 
 
 def test_the_interval_adds_up_its_parts():
@@ -380,6 +333,29 @@ def test_the_interval_adds_up_its_parts():
     assert low == 0.0
 
 
+def test_groups_count_as_one_each():
+    """Ten rows a group: t has 9 degrees of freedom, and a count in U 40 draws."""
+    from scipy.stats import t
+
+    positive = np.arange(500) < 100
+    rows_ = np.flatnonzero(positive), np.flatnonzero(~positive)
+    groups = np.arange(500) // 10
+    samples = estimate_module.Samples({}, {}, *rows_, groups)
+    assert samples.units == (10, 40)
+    assert (samples.n_positive, samples.n_unlabeled) == (100, 400)
+    found = estimate_module.interval(0.3, {"a": 0.3}, np.full(2, 0.3), 0.9, samples)
+    counted = (0.3 * 40 + 1) / 42
+    half = t.ppf(0.95, 9) * np.sqrt(counted * (1 - counted) / 40)
+    assert found == pytest.approx((0.3 - half, 0.3 + half))
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.FewRowsWarning")
+def test_one_group_of_p_tells_nothing_about_a_spread():
+    X, y, _ = rows(n=120)
+    found = estimate_prior(X, y, groups=y, method="tice", n_resamples=3)
+    assert found.interval == (0.0, 1.0)
+
+
 def test_resamples_draw_whole_groups():
     rows_, groups = np.arange(10, 22), np.repeat(np.arange(11), 2)
     drawn = estimate_module.draw(rows_, groups, np.random.default_rng(0))
@@ -388,6 +364,13 @@ def test_resamples_draw_whole_groups():
     alone = estimate_module.draw(rows_, None, np.random.default_rng(0))
     assert len(alone) == 12
     assert set(alone) <= set(rows_)
+
+
+def test_the_warning_has_two_doors():
+    from denspu import priors
+
+    assert priors.PriorDisagreementWarning is PriorDisagreementWarning
+    assert PriorDisagreementWarning.__module__ == "denspu.exceptions"
 
 
 # --- words --------------------------------------------------------------------------

@@ -392,6 +392,23 @@ def test_kernel_means_are_those_of_the_folds():
             assert found[k, j] == pytest.approx(np.exp(-squared / (2 * 0.7**2)).mean())
 
 
+@pytest.mark.parametrize(("n", "m"), [(1, 30), (30, 1), (1, 1)])
+def test_a_single_row_cannot_be_held_out(n, m):
+    P, U = samples("pen_l1", 0.5, n=n, m=m)
+    with pytest.raises(
+        InvalidInputError, match=r"needs at least 2 of each\. Give more"
+    ):
+        share("pen_l1", P, U)
+    P, U = samples("pen_l1", 0.5, n=n + 1, m=m + 1)
+    assert 0 <= share("pen_l1", P, U) <= 1
+
+
+@pytest.mark.parametrize("key", [key for key in ENTRIES if key != "pen_l1"])
+def test_the_others_answer_for_a_single_row(key):
+    for n, m in ((1, 30), (30, 1)):
+        assert 0 <= share(key, *samples(key, 0.5, n=n, m=m)) <= 1
+
+
 def test_rows_in_blocks_give_the_same_means(monkeypatch):
     from denspu.priors import pen_l1
 

@@ -14,7 +14,6 @@ from denspu._deadline import Deadline
 from denspu.base import RefinerInput
 from denspu.detectors import DensityRatio
 from denspu.exceptions import InvalidInputError, InvalidParameterError
-from denspu.refinement.folds import deal_folds
 from denspu.refinement.ranking import RankingRefiner
 
 FEATURES = 12
@@ -200,38 +199,12 @@ def test_a_named_learner_is_used(learner):
     assert roc_auc_score(truth, model.decision_function(start.Z)) > 0.9
 
 
-def test_groups_are_never_split():
-    rng = np.random.default_rng(0)
-    groups = rng.integers(40, size=2_000)
-    positive = rng.random(2_000) < 0.02
-    fold = deal_folds(positive, groups, 4, rng)
-    for group in np.unique(groups):
-        assert len(np.unique(fold[groups == group])) == 1
-    held = np.bincount(fold, weights=positive)
-    assert len(held) == 4
-    assert held.min() >= 5
-
-
 def test_groups_reach_the_folds():
     start, _ = problem(n_negative=600)
     groups = np.arange(len(start.Z)) // 10
     model = small(max_iter=3, n_trees=2).refine(replace(start, groups=groups))
     assert (model.fold_.reshape(-1, 10) == model.fold_[::10, None]).all()
     assert model.n_folds_ == 3
-
-
-def test_positives_are_spread_over_the_folds():
-    positive = np.arange(300) < 6
-    fold = deal_folds(positive, None, 3, np.random.default_rng(0))
-    assert np.bincount(fold[positive]).tolist() == [2, 2, 2]
-    assert np.bincount(fold).tolist() == [100, 100, 100]
-
-
-def test_no_fold_is_left_without_unlabelled_rows():
-    positive = np.r_[np.ones(4, bool), np.zeros(50, bool)]
-    groups = np.r_[np.arange(4), np.full(50, 9)]
-    fold = deal_folds(positive, groups, 3, np.random.default_rng(0))
-    assert (fold == 0).all()
 
 
 def test_known_negatives_are_always_taught():

@@ -17,11 +17,11 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold
 
+from denspu._folds import make_folds
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.base import Detector, prepare_part
 from denspu.exceptions import WeakBoundaryWarning
-from denspu.refinement.folds import make_folds
 
 UNDENSIFIED_CONTAMINATION = 0.005
 """The paper's C, rounded, where nothing was densified and |Z_ν| is zero."""

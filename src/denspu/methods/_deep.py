@@ -303,7 +303,8 @@ class DeepPU(PUClassifier):
         self.cut_ = 0.0
         for name in ("prior_", "prior_in_unlabeled_"):
             forget(self, name)
-        rows = self._represent(data, randomness, _part(deadline, ENCODER_SHARE))
+        seconds = deadline.part(ENCODER_SHARE).seconds
+        rows = self._represent(data, randomness, seconds)
         task = self._task(rows, data, randomness, device, deadline)
         if self.needs_prior:
             embedded = None if self.encoder is None else rows.numpy()
@@ -314,7 +315,7 @@ class DeepPU(PUClassifier):
                 randomness,
                 rows=embedded,
                 device=self.device_,
-                max_seconds=_part(deadline, PRIOR_SHARE),
+                max_seconds=deadline.part(PRIOR_SHARE).seconds,
             )
             self.prior_, self.prior_in_unlabeled_ = task.prior, task.prior_in_unlabeled
         self._learn(task)
@@ -458,10 +459,6 @@ class DeepPU(PUClassifier):
         )
         tags.input_tags.three_d_array = True
         return tags
-
-
-def _part(deadline: Deadline, share: float) -> float | None:
-    return None if deadline.seconds is None else max(1e-3, share * deadline.left())
 
 
 class FlatLogit(nn.Module):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logit
@@ -19,16 +19,16 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import has_fit_parameter
 
 from denspu._device import resolve_device
+from denspu._folds import deal_folds, same_rows
 from denspu._parameters import OneOf, Part
 from denspu._random import Randomness
-from denspu._registry import resolve_part
+from denspu._registry import registry, resolve_part
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import PUInput, take_rows
 from denspu.base import Rules, prepare_part, refuse_kind
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._embedding import EmbeddingPU
-from denspu.methods._prior import resolve_prior
-from denspu.refinement.folds import deal_folds
+from denspu.methods._prior import Scenario, resolve_prior
 
 KERNEL_ROWS = 10_000
 """Training rows up to which ``estimator="auto"`` is a kernel machine."""
@@ -119,14 +119,20 @@ class EstimatorTask:
         """Return log-odds or margins of some rows."""
         return margins(model, take_rows(self.rows, index))
 
-    def folds(self, n_folds: int) -> IntArray:
-        """Return a fold for each row, no group split; one fold where it must be."""
-        return deal_folds(
-            self.positive, self.data.groups, n_folds, self.randomness.numpy("folds")
-        )
+    def folds(self, n_folds: int, scenario: Scenario = "one-sample") -> IntArray:
+        """Return a fold for each row, no group split; one fold where it must be.
+
+        In the two-sample scenario U may hold rows of P again; without groups, equal
+        rows share a fold.
+        """
+        groups = self.data.groups
+        if scenario == "two-sample" and groups is None:
+            groups = same_rows(self.rows)
+        rng = self.randomness.numpy("folds")
+        return deal_folds(self.positive, groups, n_folds, rng)
 
     def prior(
-        self, given: float | str, scenario: Literal["one-sample", "two-sample"]
+        self, given: float | str, scenario: Scenario
     ) -> tuple[float, float, float]:
         """Return the share of positives overall, inside U, and among ``free`` rows."""
         prior, inside = resolve_prior(
@@ -197,6 +203,19 @@ class EstimatorPU(EmbeddingPU):
                 verbose=self.verbose,
             )
         )
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also of a classifier that is still named by its key."""
+        nested = [name for name in params if name.startswith("estimator__")]
+        key = params.get("estimator", self.estimator)
+        if nested and isinstance(key, str):
+            if key == "auto":
+                raise InvalidParameterError(
+                    f"{nested[0]} cannot be set while estimator='auto'. Name the "
+                    "classifier first: estimator='logistic', say."
+                )
+            params["estimator"] = registry().get(key, "classifier").build()
+        return super().set_params(**params)
 
     def _uses_embedding(self) -> bool:
         """Tell whether the method looks at embeddings, whatever its classifier sees."""

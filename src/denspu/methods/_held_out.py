@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
+from denspu._folds import make_folds
 from denspu._typing import IntArray
 from denspu.methods._deep import Task
 from denspu.methods._several import look
-from denspu.refinement.folds import make_folds
 from denspu.training import Hook, TrainState
 
 Measure = Callable[[Tensor, Tensor], Tensor]

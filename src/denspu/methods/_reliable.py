@@ -7,12 +7,15 @@ ones, and there is at least one.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from denspu._typing import BoolArray, FloatArray, IntArray
-from denspu.exceptions import SelectionWarning
+from denspu.exceptions import FewRowsWarning, SelectionWarning
 from denspu.methods._estimator import EstimatorTask
 
 
@@ -34,6 +37,31 @@ def reliable(task: EstimatorTask, chosen: BoolArray, scores: FloatArray) -> IntA
             stacklevel=2,
         )
     return np.flatnonzero(mask | task.data.known_negative)
+
+
+@contextmanager
+def copies_expected() -> Iterator[None]:
+    """Keep scikit-learn from telling about clusters in copies of a few rows.
+
+    The caller says it in the user's own words: see :func:`warn_of_copies`.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "Number of distinct clusters", ConvergenceWarning
+        )
+        yield
+
+
+def warn_of_copies(rows: FloatArray, what: str, wanted: int, outcome: str) -> None:
+    """Warn where there are fewer distinct rows than parts to make of them."""
+    distinct = len(np.unique(rows, axis=0))
+    if distinct < wanted:
+        warnings.warn(
+            f"The {len(rows)} {what} are copies of {distinct} row(s); {outcome}. Leave "
+            "copies out, or give features that tell rows apart.",
+            FewRowsWarning,
+            stacklevel=2,
+        )
 
 
 def positives_against(task: EstimatorTask, negative: IntArray, name: str) -> Any:

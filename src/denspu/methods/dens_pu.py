@@ -211,8 +211,7 @@ class DensPU(PUClassifier):
         for name in FORGOTTEN:
             forget(self, name)
         self._prepare(parts, data, randomness)
-        if deadline.seconds:
-            give_time(self.encoder_, ENCODER_SHARE * deadline.left())
+        give_time(self.encoder_, deadline.part(ENCODER_SHARE).seconds)
         self.stages_ = Stages()
         Z = self._encode(data)
         if parts["refiner"] is not None and not leaves_itself_out(self.detector_):

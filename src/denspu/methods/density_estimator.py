@@ -13,6 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
+from denspu._folds import make_folds
 from denspu._parameters import Number, OneOf, Part, Whole
 from denspu._registry import resolve_part
 from denspu._typing import FloatArray, IntArray, RandomState
@@ -24,9 +25,13 @@ from denspu.methods._estimator import (
     margins,
 )
 from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE
-from denspu.methods._reliable import positives_against, reliable
+from denspu.methods._reliable import (
+    copies_expected,
+    positives_against,
+    reliable,
+    warn_of_copies,
+)
 from denspu.methods.one_class import fit_detector
-from denspu.refinement.folds import make_folds
 from denspu.refinement.margins import cut_at
 
 BANDWIDTHS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
@@ -138,7 +143,7 @@ class DensityEstimator(EstimatorPU):
 
 def few_columns(Z: FloatArray, most: int, seed: int) -> FloatArray:
     """Return at most so many principal components, of overall variance 1 a column."""
-    if Z.shape[1] > most:
+    if Z.shape[1] > most and Z.var(axis=0).any():
         most = min(most, len(Z))
         Z = PCA(most, random_state=seed).fit_transform(Z)
     spread = float(np.sqrt(Z.var(axis=0).mean()))
@@ -147,13 +152,16 @@ def few_columns(Z: FloatArray, most: int, seed: int) -> FloatArray:
 
 def mixture(P: FloatArray, seed: int) -> Any:
     """Return the mixture of Gaussians with the best information criterion (BIC)."""
-    found = [
-        GaussianMixture(
-            k, covariance_type="diag", reg_covar=1e-2, random_state=seed
-        ).fit(P)
-        for k in COMPONENTS
-        if 2 * k <= len(P)
-    ]
+    tried = [k for k in COMPONENTS if 2 * k <= len(P)]
+    with copies_expected():
+        found = [
+            GaussianMixture(
+                k, covariance_type="diag", reg_covar=1e-2, random_state=seed
+            ).fit(P)
+            for k in tried
+        ]
+    outcome = "density='mixture' learns little from them"
+    warn_of_copies(P, "labelled positives", max(tried), outcome)
     return min(found, key=lambda model: float(model.bic(P)))
 
 

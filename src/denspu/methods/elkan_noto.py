@@ -46,7 +46,8 @@ class ElkanNoto(EstimatorPU):
         How scores of held-out rows become g; ``None`` trusts the classifier's own
         probabilities.
     folds : int, default=5
-        Parts of the rows; g of a row comes from a classifier that has not seen it.
+        Parts of the rows; g of a row comes from a classifier that has not seen it. In
+        the two-sample scenario equal rows share a part, unless groups are given.
     scenario : {"one-sample", "two-sample"}, default="one-sample"
         Was P taken out of the sample whose rest is U, or drawn apart from it? Drawn
         apart, c says nothing about U and the prior takes its place.
@@ -100,7 +101,7 @@ class ElkanNoto(EstimatorPU):
 
     def _train(self, task: EstimatorTask) -> None:
         labelled = task.positive
-        fold = task.folds(self.folds)
+        fold = task.folds(self.folds, self.scenario)
         scores = task.out_of_fold(labelled, fold, "g")
         g = cross_calibrated(self.calibration, scores, labelled, fold)
         self.label_frequency_ = label_frequency(g[labelled])

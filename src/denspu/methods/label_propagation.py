@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from denspu._parameters import Number, OneOf, Whole
 from denspu._random import Randomness
@@ -25,6 +25,9 @@ from denspu.methods._embedding import EmbeddingPU
 
 SOURCES = 64
 """Positives from which paths are sought at once: memory is this many rows long."""
+
+MOST_SOURCES = 500
+"""Positives from which paths are sought in all; of more, so many are drawn."""
 
 LEAST_SIMILARITY = 1e-3
 """Edges are at least this similar, so that none is infinitely long."""
@@ -59,14 +62,16 @@ class LabelPropagation(EmbeddingPU):
     tol : float, default=1e-4
         Rounds end when no value changes more than this, relative to the largest.
     encoder, random_state, device, verbose
-        As everywhere; nothing is drawn unless the encoder draws.
+        As everywhere. Paths start from at most 500 rows of P; of more, 500 are drawn.
+        Nothing else is drawn unless the encoder draws.
 
     Attributes
     ----------
     negative_index_ : array
         Numbers of the reliable negatives.
     distance_ : array
-        Mean length of the paths from P; infinite for rows without a path.
+        Mean length of the paths from P, or from those of P that were drawn; infinite
+        for rows that no positive reaches.
     values_ : array
         What spreading left at every row, above 0 for positive.
     n_iter_ : int
@@ -117,7 +122,9 @@ class LabelPropagation(EmbeddingPU):
         distance, index = self._search(self.reference_, exclude_self=True)
         self.width_ = float(np.median(distance[:, -1])) or 1.0
         graph = symmetric_graph(self._similar(distance), index)
-        self.distance_ = path_distance(graph, np.flatnonzero(data.positive))
+        positive = np.flatnonzero(data.positive)
+        sources = draw_sources(positive, randomness.numpy("sources"))
+        self.distance_ = path_distance(graph, positive, sources)
         free = data.unlabeled & ~data.known_negative
         chosen = farthest(self.distance_, free, self._wanted(data.positive, free))
         known = np.flatnonzero(data.known_negative)
@@ -166,12 +173,24 @@ def symmetric_graph(similarity: FloatArray, index: IntArray) -> csr_array:
     return csr_array(one_way.maximum(one_way.T))
 
 
-def path_distance(graph: csr_array, sources: IntArray) -> FloatArray:
+def draw_sources(positive: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return the rows that paths start from: all of P, or a draw from many."""
+    if len(positive) <= MOST_SOURCES:
+        return positive
+    return np.sort(rng.choice(positive, MOST_SOURCES, replace=False))
+
+
+def path_distance(
+    graph: csr_array, positive: IntArray, sources: IntArray | None = None
+) -> FloatArray:
     """Return each row's mean shortest path from the sources; edges are 1/similarity.
 
-    A row that no source reaches is infinitely far. One that some reach counts the
-    others as twice the longest path, or a single island would make all rows equal.
+    A row that no positive reaches is infinitely far. One that some sources reach counts
+    the others as twice the longest path, or a single island would make all rows equal.
+    So does one on an island of positives that are not among the sources.
     """
+    sources = positive if sources is None else sources
+    _, island = connected_components(graph, directed=False)
     lengths = graph.copy()
     lengths.data = 1 / lengths.data
     total, missing = np.zeros(graph.shape[0]), np.zeros(graph.shape[0])
@@ -183,7 +202,7 @@ def path_distance(graph: csr_array, sources: IntArray) -> FloatArray:
         total += np.where(reached, found, 0.0).sum(axis=0)
         missing += (~reached).sum(axis=0)
     mean = (total + missing * NO_PATH * longest) / len(sources)
-    return np.asarray(np.where(missing == len(sources), np.inf, mean))
+    return np.asarray(np.where(np.isin(island, island[positive]), mean, np.inf))
 
 
 def farthest(distance: FloatArray, free: BoolArray, count: int) -> IntArray:

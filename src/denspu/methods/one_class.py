@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import clone
 
+from denspu._folds import deal_folds
 from denspu._parameters import Number, OneOf, Part, Whole
 from denspu._random import Randomness
 from denspu._registry import resolve_part
@@ -22,7 +23,6 @@ from denspu.methods._boundary import leaves_itself_out
 from denspu.methods._embedding import EmbeddingPU
 from denspu.methods._estimator import RowScale, share_of_free
 from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE, resolve_prior
-from denspu.refinement.folds import deal_folds
 from denspu.refinement.margins import cut_at
 
 

@@ -16,13 +16,13 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from denspu._folds import make_folds
 from denspu._parameters import Number, Whole
 from denspu._typing import BoolArray, RandomState
 from denspu.base import Rules
 from denspu.losses.selection import chosen_risk, pu_accuracy, reinforce
 from denspu.methods._deep import Auto, DeepPU, Task
 from denspu.methods._prior import Scenario
-from denspu.refinement.folds import make_folds
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
 

@@ -19,7 +19,15 @@ from denspu.methods._estimator import (
     EstimatorTask,
     margins,
 )
-from denspu.methods._reliable import positives_against, reliable
+from denspu.methods._reliable import (
+    copies_expected,
+    positives_against,
+    reliable,
+    warn_of_copies,
+)
+
+FEW_JOIN = 1e-3
+"""Rounds end when fewer than this share of U join the negatives."""
 
 
 class RocchioSVM(EstimatorPU):
@@ -36,7 +44,8 @@ class RocchioSVM(EstimatorPU):
     max_rejected : float, default=0.08
         If the last classifier calls a larger share of P negative, the first is kept.
     max_rounds : int, default=100
-        Rounds at most; they end when no row of U joins the negatives.
+        Rounds at most; they end when no row, or fewer than 0.1 % of U, would join the
+        negatives.
     estimator : "auto", str or object, default="auto"
         The classifier: a kernel machine, or boosted trees beyond 10,000 rows.
     encoder, random_state, device, verbose
@@ -100,7 +109,7 @@ class RocchioSVM(EstimatorPU):
             self.n_rounds_ += 1
             rest = np.setdiff1d(np.flatnonzero(task.free), negative)
             joined = rest[task.scores(last, rest) <= 0] if len(rest) else rest
-            if not len(joined):
+            if len(joined) < max(1, FEW_JOIN * task.free.sum()):
                 break
             negative = np.union1d(negative, joined)
             last = positives_against(task, negative, f"round/{self.n_rounds_}")
@@ -118,7 +127,14 @@ class RocchioSVM(EstimatorPU):
             return scores
         seed = task.randomness.seed("clusters")
         groups = KMeans(self.n_clusters, n_init=3, random_state=seed)
-        member = groups.fit_predict(unit[chosen])
+        with copies_expected():
+            member = groups.fit_predict(unit[chosen])
+        warn_of_copies(
+            unit[chosen],
+            "first negatives",
+            self.n_clusters,
+            f"n_clusters={self.n_clusters} cannot be made of them",
+        )
         pairs = [unit[chosen[member == j]] for j in np.unique(member)]
         return clustered(unit, P, pairs, self.alpha, self.beta, scores)
 

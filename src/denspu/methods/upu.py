@@ -7,17 +7,23 @@ ICML 2015.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from denspu._parameters import Number, OneOf
+from denspu._parameters import InstanceOf, Number, OneOf, Whole
 from denspu._typing import RandomState
-from denspu.base import Rules
+from denspu.base import Rules, forget
 from denspu.losses import risk_parts, unbiased
 from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._kernel import fit_kernel
 from denspu.methods._prior import Scenario
+from denspu.networks.backbones import BACKBONES
 from denspu.training import Hook, TrainState
+
+SMALL_IMAGE = 16
+"""Images up to this many pixels a side are taken as vectors by ``network="auto"``."""
 
 
 class StopBelow(Hook):
@@ -34,32 +40,48 @@ class StopBelow(Hook):
 
 
 class UPU(DeepPU):
-    """Descend on π E_P[l(f)] + E_U[l(-f)] - π E_P[l(-f)], with the sigmoid loss l.
+    """Lower π E_P[l(f)] + E_U[l(-f)] - π E_P[l(-f)], which has no bias.
 
-    The estimate is unbiased, and a flexible network drives it far below zero by
-    learning P by heart: training ends where that shows. nnPU mends it.
+    Tables and embeddings take the convex form: the squared loss on Gaussian bumps, in
+    closed form. Images take a network and the sigmoid loss. A flexible network drives
+    the estimate far below zero by learning P by heart: training ends where that shows.
+    nnPU mends it.
 
     Parameters
     ----------
+    network : {"auto", "kernel", "mlp", "cnn", "resnet18", "vgg16", "linear"} or module
+        ``"kernel"``: Gaussian bumps. ``"auto"``: these for tables, embeddings and
+        images up to 16 pixels a side, else the papers' network.
+    n_centres : int, default=500
+        Bumps, around rows drawn at random; their width and the ridge are chosen by the
+        PU 0-1 risk on held-out rows.
     stop_below : float or None, default=0.0
-        Training ends after an epoch whose mean risk is below this: a true risk cannot
-        be negative. ``None`` takes all epochs.
+        Training of a network ends after an epoch whose mean risk is below this: a true
+        risk cannot be negative. ``None`` takes all epochs.
     lr : float or "auto", default=1e-4
         Low, so that the network learns what is common to P before it learns P by heart.
-    prior, scenario, encoder, network, epochs, batch_size, weight_decay
+    prior, scenario, encoder, epochs, batch_size, weight_decay
         As in :class:`denspu.methods._deep.DeepPU`.
     max_seconds, random_state, device, verbose
         As everywhere.
+
+    Attributes
+    ----------
+    choice_ : Choice
+        The width and the ridge of the kernel, and their risk on held-out rows.
     """
 
     _rules: ClassVar[Rules] = {
         **DeepPU._rules,
+        "network": (OneOf("auto", "kernel", *BACKBONES), InstanceOf(nn.Module)),
+        "n_centres": (Whole(1),),
         "stop_below": (OneOf(None), Number()),
     }
 
     def __init__(
         self,
         *,
+        n_centres: int = 500,
         stop_below: float | None = 0.0,
         prior: float | Literal["estimate"] = "estimate",
         scenario: Scenario = "one-sample",
@@ -88,12 +110,31 @@ class UPU(DeepPU):
             device=device,
             verbose=verbose,
         )
+        self.n_centres = n_centres
         self.stop_below = stop_below
 
     def _learn(self, task: Task) -> None:
+        for name in ("choice_", "history_"):
+            forget(self, name)
+        if self._wants_kernel(task):
+            kernel, self.choice_ = fit_kernel(task, self.n_centres)
+            self.module_: nn.Module = kernel
+            return
+
         def risk(positive: Tensor, pool: Tensor) -> Tensor:
             return unbiased(*risk_parts(positive, pool, task.prior))
 
         hooks = [] if self.stop_below is None else [StopBelow(self.stop_below)]
         self.module_ = task.network()
         self.history_ = task.train(self.module_, task.loss(risk), "upu", hooks=hooks)
+
+    def _wants_kernel(self, task: Task) -> bool:
+        if self.network != "auto":
+            return isinstance(self.network, str) and self.network == "kernel"
+        shape = task.rows.shape[1:]
+        return len(shape) == 1 or max(shape[1:]) <= SMALL_IMAGE
+
+    def _builder(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+        if isinstance(self.network, str) and self.network == "kernel":
+            return nn.Identity  # not asked for: the kernel is no network
+        return super()._builder(shape)

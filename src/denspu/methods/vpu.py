@@ -56,8 +56,8 @@ class VPULoss(InParts):
 class VPU(DeepPU):
     """Learn Φ, proportional to P(y = 1 | x), from P and U alone.
 
-    Some rows of U must be surely positive: the largest Φ among them is taken as 1, and
-    rows above half of it are positive.
+    Some rows must be surely positive: their Φ is taken as 1, and rows above half of it
+    are positive.
 
     Parameters
     ----------
@@ -65,10 +65,10 @@ class VPU(DeepPU):
         λ: how much the answers on mixed rows count.
     mixup_alpha : float, default=0.3
         Rows are mixed in shares drawn from Beta(α, α).
-    top : {"max", "positives"}, default="max"
-        What counts as Φ = 1. ``"max"``: the largest on U, as in the paper; one odd row
-        decides. ``"positives"``: the mean on held-out positives (the maximum where none
-        are held out), which is right where the classes do not overlap.
+    top : {"positives", "max"}, default="positives"
+        What counts as Φ = 1. ``"positives"``: the mean on held-out positives (the
+        maximum where none are held out), which is right where the classes do not
+        overlap. ``"max"``: the largest on U, as in the paper; one odd row decides.
     validation : float, default=0.2
         Share of P and U held out; the weights with the least variational loss on it are
         kept. 0 keeps those of the last epoch.
@@ -92,7 +92,7 @@ class VPU(DeepPU):
         "scenario": SCENARIO_RULE,
         "mixup_weight": (Number(0),),
         "mixup_alpha": (Number(0, closed="neither"),),
-        "top": (OneOf("max", "positives"),),
+        "top": (OneOf("positives", "max"),),
         "validation": (Number(0, 0.5),),
         "patience": (OneOf(None), Whole(1)),
     }
@@ -102,7 +102,7 @@ class VPU(DeepPU):
         *,
         mixup_weight: float = 3.0,
         mixup_alpha: float = 0.3,
-        top: Literal["max", "positives"] = "max",
+        top: Literal["positives", "max"] = "positives",
         validation: float = 0.2,
         patience: int | None = 20,
         scenario: Scenario = "one-sample",

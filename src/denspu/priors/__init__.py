@@ -1,7 +1,8 @@
 """How many of the unlabelled rows are positive, estimated without one negative."""
 
+from denspu.exceptions import PriorDisagreementWarning
 from denspu.priors._base import PriorEstimator
-from denspu.priors._report import PriorDisagreementWarning, PriorReport
+from denspu.priors._report import PriorReport
 from denspu.priors.bbe import BestBin
 from denspu.priors.dedpul import DEDPUL
 from denspu.priors.density_ratio import (

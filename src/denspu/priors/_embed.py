@@ -6,14 +6,11 @@ positives inside U, and every estimate too small. So encoders are fitted without
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
-
-import numpy as np
 
 from denspu._random import Randomness
 from denspu._registry import resolve_part
-from denspu._typing import FloatArray, IntArray
+from denspu._typing import FloatArray
 from denspu._validation import PUInput, check_embedding
 from denspu.base import give_time, prepare_part, refuse_kind
 from denspu.encoders import ContrastiveEncoder, IdentityEncoder, TabularEncoder
@@ -61,10 +58,3 @@ def _fitted(part: Any, X: Any, randomness: Randomness, device: str) -> FloatArra
             f"The encoder returned {len(Z)} rows for {len(X)}; one a sample is needed."
         )
     return Z
-
-
-def same_rows(Z: FloatArray) -> IntArray:
-    """Return a number for each row; equal rows get the same."""
-    Z = np.ascontiguousarray(Z) + 0.0  # no negative zero
-    prints = np.array([zlib.crc32(row.tobytes()) for row in Z], dtype=np.int64)
-    return np.unique(prints, return_inverse=True)[1]

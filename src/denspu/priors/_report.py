@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from denspu.exceptions import DensPUWarning
+from denspu.exceptions import PriorDisagreementWarning
 
 Scenario = Literal["one-sample", "two-sample"]
 
@@ -22,10 +22,6 @@ SMALL = 0.1
 
 LEAST = 1e-4
 """Shares below this count as this when their ratio is asked for."""
-
-
-class PriorDisagreementWarning(DensPUWarning):
-    """Estimators of the class prior give answers that lie far apart."""
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 
+from denspu._folds import deal_even_folds
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.exceptions import InvalidInputError
-from denspu.priors._folds import deal_folds
 
 FOLDS = 5
 TREES = 60
@@ -62,7 +62,7 @@ def cross_fit(
     folds: int = FOLDS,
 ) -> CrossFit:
     """Score each row by learners of P against U trained on the other folds."""
-    fold = deal_folds(positive, groups, folds, randomness.numpy("folds"))
+    fold = deal_even_folds(positive, groups, folds, randomness.numpy("folds"))
     if fold.max() == 0:
         raise InvalidInputError(
             "P or U is a single row or group, or copies of one, so no row can be "

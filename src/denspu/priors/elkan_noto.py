@@ -14,11 +14,11 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 
+from denspu._folds import deal_even_folds
 from denspu._parameters import Whole
 from denspu._typing import BoolArray, FloatArray
 from denspu.base import Rules
 from denspu.priors._base import PriorEstimator, share_from_label_frequency
-from denspu.priors._folds import deal_folds
 
 
 class ElkanNoto(PriorEstimator):
@@ -52,7 +52,7 @@ def calibrated(
     Scores become ranks first, so that nothing but their order counts.
     """
     scores = rankdata(scores)
-    fold = deal_folds(labelled, None, folds, rng)
+    fold = deal_even_folds(labelled, None, folds, rng)
     g = np.empty(len(scores))
     for k in np.unique(fold):
         own = fold == k

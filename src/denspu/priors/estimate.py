@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import t as student
 from sklearn.base import BaseEstimator
 
+from denspu._folds import same_rows
 from denspu._parameters import Number, OneOf, Rule, Whole
 from denspu._random import Randomness
 from denspu._registry import registry
@@ -18,7 +19,7 @@ from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_fit
 from denspu.exceptions import FewRowsWarning, InvalidParameterError, did_you_mean
 from denspu.priors._base import PriorEstimator
-from denspu.priors._embed import embed, same_rows
+from denspu.priors._embed import embed
 from denspu.priors._report import PriorReport, Scenario, warn_if_disagreeing
 from denspu.priors._scores import cross_fit
 
@@ -62,7 +63,8 @@ def estimate_prior(
         two-sample: U is a sample of its own, and its share is the prior. Rows of P that
         U holds again are kept in one fold.
     groups : array of shape (n,), optional
-        Patient, customer, ...: no group crosses a fold, and resamples draw groups.
+        Patient, customer, ...: no group crosses a fold, resamples draw groups, and
+        intervals count groups in place of rows.
     encoder : "auto", key or encoder, default="auto"
         What turns rows into numbers; it never sees ``y``. ``"auto"``: tables are
         standardised, grey images up to 32×32 are pixels, others get a contrastive
@@ -185,6 +187,14 @@ class Samples:
         """Rows of U."""
         return len(self.unlabeled)
 
+    @property
+    def units(self) -> tuple[int, int]:
+        """How many rows, or groups where there are any, speak for P and for U."""
+        if self.groups is None:
+            return self.n_positive, self.n_unlabeled
+        P, U = (np.unique(self.groups[r]) for r in (self.positive, self.unlabeled))
+        return len(P), len(U)
+
     def estimates(
         self,
         rng: np.random.Generator,
@@ -244,9 +254,13 @@ def interval(
     Two things may be wrong with a share, and their squares add up: the rows happened to
     be these (the spread of the resamples, at least that of a count in U), and each
     estimator leans its own way (the spread of the estimates). Degrees of freedom are
-    one less than P has rows.
+    one less than P has rows. Where there are groups, they are counted in place of rows:
+    rows of a group may say the same thing many times. A single row or group of P tells
+    nothing about a spread, and the interval is [0, 1].
     """
-    n, m = samples.n_positive, samples.n_unlabeled
+    n, m = samples.units
+    if n < 2:
+        return 0.0, 1.0
     counted = (share * m + 1) / (m + 2)
     leaning = np.var(list(estimates.values()), ddof=1) if len(estimates) > 1 else 0.0
     variance = max(float(np.var(drawn)), counted * (1 - counted) / m) + float(leaning)

@@ -22,6 +22,7 @@ from scipy.spatial.distance import cdist
 from denspu._parameters import Whole
 from denspu._typing import FloatArray, IntArray
 from denspu.base import Rules
+from denspu.exceptions import InvalidInputError
 from denspu.priors._base import PriorEstimator
 
 WIDTHS = np.geomspace(0.1, 2.0, 6)
@@ -40,7 +41,8 @@ class PenL1(PriorEstimator):
     n_centers : int, default=200
         Kernels, centred on rows drawn from P and U.
     folds : int, default=5
-        For width and ridge; at most one a row of the smaller sample.
+        For width and ridge; at most one a row of the smaller sample, which must have
+        two.
     """
 
     sees = "features"
@@ -54,6 +56,12 @@ class PenL1(PriorEstimator):
         self, P: FloatArray, U: FloatArray, rng: np.random.Generator
     ) -> float:
         folds = min(self.folds, len(P), len(U))
+        if folds < 2:
+            raise InvalidInputError(
+                f"positive has {len(P)} row(s), unlabeled {len(U)}; 'pen_l1' chooses "
+                "its kernels by rows held out and needs at least 2 of each. Give more "
+                "rows, or take an estimator that looks at scores, 'density_ratio', say."
+            )
         everything = np.concatenate([P, U])
         few = rng.permutation(len(everything))[: self.n_centers]
         centers = everything[few]

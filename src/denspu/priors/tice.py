@@ -19,11 +19,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from denspu._folds import deal_even_folds
 from denspu._parameters import Whole
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.base import Rules
 from denspu.priors._base import PriorEstimator, share_from_label_frequency
-from denspu.priors._folds import deal_folds
 
 CUTS = np.array([0.25, 0.5, 0.75])
 """Where the range of a feature inside a part may be cut."""
@@ -74,7 +74,7 @@ class TIcE(PriorEstimator):
             U = U[rng.permutation(len(U))[: max(2, round(keep * len(U)))]]
         X = unit_cube(np.concatenate([P, U]))
         labelled = np.arange(len(X)) < len(P)
-        fold = deal_folds(labelled, None, self.folds, rng)
+        fold = deal_even_folds(labelled, None, self.folds, rng)
         c = 0.5
         for _ in range(2):
             found = [self._of_tree(X, labelled, fold == k, c) for k in np.unique(fold)]

@@ -31,6 +31,7 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
 from denspu._device import resolve_device
+from denspu._folds import make_folds
 from denspu._parameters import Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._thresholds import prior_cut
@@ -38,7 +39,6 @@ from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, Rules, forget
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.heads import OneLogit, WithMirror
-from denspu.refinement.folds import make_folds
 from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
 from denspu.refinement.posterior import posterior
 from denspu.refinement.smoothing import Smoother

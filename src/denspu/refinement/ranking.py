@@ -17,6 +17,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 
+from denspu._folds import deal_folds
 from denspu._parameters import OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._threads import in_threads, n_threads
@@ -26,7 +27,6 @@ from denspu._validation import validate_embedding
 from denspu.base import Refiner, RefinerInput, Rules
 from denspu.exceptions import InvalidInputError
 from denspu.priors import estimate_prior_from_scores
-from denspu.refinement.folds import deal_folds
 
 BLOCK = 50_000
 """Rows scored at once."""

@@ -1,0 +1,149 @@
+"""The unbiased PU risk with the squared loss on Gaussian bumps, in closed form.
+
+With l(z) = (z - 1)²/4 the risk of g = wᵀk is quadratic in w, and its minimum is
+
+    w = (E_U[k kᵀ] + λI)⁻¹ (2π E_P[k] - E_U[k]).
+
+The width of the bumps and λ are chosen by the PU 0-1 risk on held-out rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.spatial.distance import pdist
+
+from denspu._folds import make_folds
+from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu.methods._deep import Task
+from denspu.networks.kernel import GaussianBasis, KernelModel
+
+WIDTHS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+"""Widths tried, in units of the median distance between rows."""
+
+RIDGES = tuple(float(10.0**power) for power in range(-5, 2))
+"""Values of λ tried."""
+
+UNCHOSEN = (1.0, 0.1)
+"""Width and λ where nothing can be held out."""
+
+FOLDS = 5
+CHOICE_ROWS = 4096
+"""Rows of the pool, and of P, by which width and λ are chosen."""
+MEDIAN_ROWS = 300
+CHUNK = 8192
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen width (of the bumps, in the rows' own units), λ, and their risk."""
+
+    width: float
+    ridge: float
+    risk: float
+    """PU 0-1 risk on held-out rows; nan where nothing could be held out."""
+
+
+def fit_kernel(task: Task, n_centres: int) -> tuple[KernelModel, Choice]:
+    """Return the model with the least risk, and how its settings were chosen."""
+    rng = task.randomness.numpy("centres")
+    chosen = rng.permutation(task.pool)[:n_centres]
+    centres = vectors(task, chosen)
+    near = centres[:MEDIAN_ROWS]
+    unit = float(np.median(pdist(near))) if len(near) > 1 else 1.0
+    unit = unit if unit > 0 else 1.0
+    bumps = torch.from_numpy(centres)
+    choice = choose(task, bumps, unit)
+    basis = GaussianBasis(bumps, choice.width)
+    _, of_positive = moments(features(task, basis, task.positive))
+    gram, of_pool = moments(features(task, basis, task.pool))
+    weights = least_risk(gram, of_positive, of_pool, task.prior, choice.ridge)
+    return KernelModel(basis, torch.from_numpy(weights.astype(np.float32))), choice
+
+
+def choose(task: Task, centres: torch.Tensor, unit: float) -> Choice:
+    """Return the width and λ with the least PU 0-1 risk on held-out rows."""
+    rng = task.randomness.numpy("folds")
+    labelled = np.zeros(len(task.rows), dtype=bool)
+    labelled[task.positive] = True
+    fold = make_folds(labelled, task.groups, FOLDS, rng)
+    positive = rng.permutation(task.positive)[:CHOICE_ROWS]
+    pool = rng.permutation(task.pool)[:CHOICE_ROWS]
+    parts = [
+        part
+        for part in range(FOLDS)
+        if all(0 < np.mean(fold[rows] == part) < 1 for rows in (positive, pool))
+    ]
+    if not parts:
+        width, ridge = UNCHOSEN
+        return Choice(width * unit, ridge, float("nan"))
+    found = []
+    for width in WIDTHS:
+        basis = GaussianBasis(centres, width * unit)
+        P, U = (task.logits(basis, rows) for rows in (positive, pool))
+        risks = np.mean(
+            [
+                held_out_risks(P, U, fold[positive] == k, fold[pool] == k, task.prior)
+                for k in parts
+            ],
+            axis=0,
+        )
+        found += [
+            Choice(width * unit, ridge, float(risk))
+            for ridge, risk in zip(RIDGES, risks, strict=True)
+        ]
+    return min(found, key=lambda choice: (choice.risk, -choice.ridge))
+
+
+def held_out_risks(
+    P: FloatArray, U: FloatArray, out_p: BoolArray, out_u: BoolArray, prior: float
+) -> list[float]:
+    """Return the PU 0-1 risk on the rows left out, for each λ."""
+    gram, of_pool = moments([U[~out_u]])
+    values, turn = np.linalg.eigh(gram)
+    aim = turn.T @ (2 * prior * P[~out_p].mean(axis=0) - of_pool)
+    turned_p, turned_u = P[out_p] @ turn, U[out_u] @ turn
+    risks = []
+    for ridge in RIDGES:
+        weights = aim / (np.maximum(values, 0) + ridge)
+        missed = np.mean(turned_p @ weights <= 0)
+        called = np.mean(turned_u @ weights > 0)
+        risks.append(float(2 * prior * missed + called - prior))
+    return risks
+
+
+def least_risk(
+    gram: FloatArray,
+    of_positive: FloatArray,
+    of_pool: FloatArray,
+    prior: float,
+    ridge: float,
+) -> FloatArray:
+    """Return the weights of the closed form."""
+    left = gram + ridge * np.eye(len(gram))
+    return np.asarray(
+        np.linalg.solve(left, 2 * prior * of_positive - of_pool), dtype=np.float64
+    )
+
+
+def moments(chunks: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Return E[k kᵀ] and E[k] over all chunks of rows."""
+    gram, total, n_rows = np.zeros(()), np.zeros(()), 0
+    for K in chunks:
+        gram, total, n_rows = gram + K.T @ K, total + K.sum(axis=0), n_rows + len(K)
+    return gram / n_rows, total / n_rows
+
+
+def features(task: Task, basis: GaussianBasis, rows: IntArray) -> Iterator[FloatArray]:
+    """Yield the basis at some rows, a chunk at a time."""
+    for start in range(0, len(rows), CHUNK):
+        yield task.logits(basis, rows[start : start + CHUNK])
+
+
+def vectors(task: Task, rows: IntArray) -> FloatArray:
+    """Return some rows as vectors."""
+    chosen = task.as_float(task.rows[task.index(rows)])
+    return chosen.flatten(1).float().cpu().numpy()
