@@ -199,6 +199,17 @@ METHODS = (
         reference_licence="MIT",
     ),
     Entry(
+        key="biased_svm",
+        kind="method",
+        target="denspu.methods.biased_svm:BiasedSVM",
+        summary="Errors on P cost more than errors on U",
+        paper="Liu et al. 2003, Biased SVM",
+        assumption="SCAR",
+        scenario="one-sample",
+        inputs=("table", "image"),
+        uses_known_negatives=True,
+    ),
+    Entry(
         key="pu_bagging",
         kind="method",
         target="denspu.methods.pu_bagging:PUBagging",
