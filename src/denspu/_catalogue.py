@@ -480,6 +480,15 @@ CLASSIFIERS = (
         inputs=("image",),
     ),
     Entry(
+        key="backbone",
+        kind="classifier",
+        target="denspu.classifiers:BackboneClassifier",
+        summary="The networks PU methods are compared on, as a classifier of images",
+        paper="Kiryo et al. 2017, nnPU",
+        deep=True,
+        inputs=("image",),
+    ),
+    Entry(
         key="logistic",
         kind="classifier",
         target="sklearn.linear_model:LogisticRegression",

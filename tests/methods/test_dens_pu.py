@@ -104,6 +104,7 @@ PAPER = [
     ("classifier", "weight_decay", 1e-3),
     ("classifier", "momentum", 0.0),
     ("classifier", "patience", 10),
+    ("classifier", "max_steps", None),
     ("classifier", "balance", "batches"),
     ("classifier", "image_size", 32),
     ("classifier", "precision", "float32"),

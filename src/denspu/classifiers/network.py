@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch.nn import functional as F
 
 from denspu._device import resolve_device
 from denspu._labels import validate_labels
-from denspu._parameters import OneOf, check_parameters
+from denspu._parameters import OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_X
@@ -33,6 +34,7 @@ from denspu.training import (
 from denspu.training.batches import Batch
 
 BALANCE_RULE = (OneOf("batches", "weights", None),)
+STEPS_RULE = (OneOf(None), Whole(1))
 
 
 class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -42,7 +44,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
     ``balance`` says: ``"batches"`` (each batch half positive, the larger class
     sub-sampled afresh every epoch, as the paper does), ``"weights"`` (the weighted
     loss of the paper's future work: each class counts the same in total), or ``None``.
-    ``sample_weight`` multiplies the loss of each row.
+    ``sample_weight`` multiplies the loss of each row. ``max_steps`` bounds the training
+    whatever the number of rows: epochs are left out, at least one is taken.
     """
 
     inputs: ClassVar[tuple[str, ...]] = ("image",)
@@ -50,7 +53,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     batch_size: int
     balance: str | None
+    max_steps: int | None = None
     image_size: int
+    image_shape_: tuple[int, int, int]
     random_state: RandomState
     device: str
     verbose: int
@@ -73,19 +78,28 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.scale_ = PixelScale.of(images)
         device = resolve_device(self.device)
         randomness = Randomness(self.random_state)
+        batches = self._batches(images, positive, weight, device)
         with randomness.torch_scope("weights", device):
             self.module_ = self._build()
             self.history_ = train(
                 self.module_,
-                self._batches(images, positive, weight, device),
+                batches,
                 weighted_logistic_loss,
-                self._config(),
+                self._within_steps(len(batches)),
                 device=device,
                 generator=randomness.generator("batches"),
                 verbose=self.verbose,
                 name="classifier",
             )
         return self
+
+    def _within_steps(self, steps_per_epoch: int) -> TrainingConfig:
+        """Return how to train, with whole epochs left out to keep ``max_steps``."""
+        config = self._config()
+        if self.max_steps is None:
+            return config
+        epochs = max(1, self.max_steps // steps_per_epoch)
+        return replace(config, epochs=min(config.epochs, epochs))
 
     def _weights(self, positive: BoolArray, images: Any, given: Any) -> FloatArray:
         weight = _check_sample_weight(given, images, dtype=np.float32)

@@ -9,7 +9,7 @@ from torch import nn
 from denspu._parameters import Number, OneOf, Whole
 from denspu._typing import RandomState
 from denspu.base import Rules
-from denspu.classifiers.network import BALANCE_RULE, NetworkClassifier
+from denspu.classifiers.network import BALANCE_RULE, STEPS_RULE, NetworkClassifier
 from denspu.networks.vgg import BLOCKS, VGG16
 from denspu.training import Plateau, TrainingConfig
 
@@ -27,6 +27,9 @@ class VGG16Classifier(NetworkClassifier):
     momentum : float, default=0.0
     patience : int or None, default=10
         Epochs without a 0.1 % better training loss before stopping.
+    max_steps : int or None, default=None
+        Epochs are left out so that no more steps are taken, 12,600 being the paper's
+        at 1,000 positives.
     balance : {"batches", "weights", None}, default="batches"
         What to do about classes of unequal size, see :class:`NetworkClassifier`.
     image_size : int, default=32
@@ -43,6 +46,7 @@ class VGG16Classifier(NetworkClassifier):
         "weight_decay": (Number(0),),
         "momentum": (Number(0, 1, "left"),),
         "patience": (OneOf(None), Whole(1)),
+        "max_steps": STEPS_RULE,
         "balance": BALANCE_RULE,
         "image_size": (Whole(2 ** len(BLOCKS)),),
         "precision": (OneOf("float32", "bf16", "auto"),),
@@ -57,6 +61,7 @@ class VGG16Classifier(NetworkClassifier):
         weight_decay: float = 1e-3,
         momentum: float = 0.0,
         patience: int | None = 10,
+        max_steps: int | None = None,
         balance: Literal["batches", "weights"] | None = "batches",
         image_size: int = 32,
         precision: Literal["float32", "bf16", "auto"] = "float32",
@@ -70,6 +75,7 @@ class VGG16Classifier(NetworkClassifier):
         self.weight_decay = weight_decay
         self.momentum = momentum
         self.patience = patience
+        self.max_steps = max_steps
         self.balance = balance
         self.image_size = image_size
         self.precision = precision
@@ -90,4 +96,5 @@ class VGG16Classifier(NetworkClassifier):
             nesterov=self.momentum > 0,
             plateau=Plateau(self.patience) if self.patience else None,
             precision=self.precision,
+            capture=True,  # batches of 32: launching kernels takes most of the time
         )

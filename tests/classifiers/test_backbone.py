@@ -1,0 +1,142 @@
+"""The papers' networks as ordinary classifiers, and a bound on the steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from denspu import make
+from denspu.classifiers import BackboneClassifier, VGG16Classifier
+from denspu.exceptions import InvalidParameterError
+from denspu.methods.rank_pruning import RankPruning
+from denspu.networks.backbones import build_backbone
+
+
+def pictures(shape, seed=0, n=40):
+    """Bright pictures are positive."""
+    rng = np.random.default_rng(seed)
+    y = np.r_[np.ones(n // 2), np.zeros(n // 2)].astype(int)
+    level = np.where(y == 1, 150, 60).reshape(-1, *([1] * len(shape)))
+    noise = rng.integers(-50, 50, (n, *shape))
+    return np.clip(level + noise, 0, 255).astype(np.uint8), y
+
+
+def small(**settings):
+    return BackboneClassifier(
+        **{"epochs": 15, "batch_size": 10, "random_state": 0, "device": "cpu"}
+        | settings
+    )
+
+
+def weights(model):
+    return sum(p.numel() for p in model.module_.parameters())
+
+
+def test_defaults_are_the_protocol():
+    config = BackboneClassifier()._config()
+    assert (config.optimizer, config.lr, config.weight_decay) == ("adam", 5e-4, 5e-3)
+    assert (config.epochs, config.schedule) == (120, "cosine")
+    assert (config.plateau, config.ema_decay) == (None, None)
+    assert BackboneClassifier().batch_size == 256
+    assert BackboneClassifier().balance is None
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (8, 8, 3), (8, 8, 4)], ids=str)
+def test_it_learns_pictures_of_any_size_and_colour(shape):
+    model = small(network="mlp").fit(*pictures(shape))
+    X, y = pictures(shape, seed=1)
+    assert roc_auc_score(y, model.decision_function(X)) > 0.95
+    assert model.facts()["epochs"] == 15
+
+
+def test_the_network_is_the_papers_for_the_kind_of_picture():
+    grey = small(epochs=1).fit(*pictures((8, 8)))
+    assert weights(grey) == sum(
+        p.numel() for p in build_backbone("mlp", (1, 8, 8)).parameters()
+    )
+    colour = small(epochs=1).fit(*pictures((8, 8, 3)))
+    assert weights(colour) == sum(
+        p.numel() for p in build_backbone("cnn", (3, 8, 8)).parameters()
+    )
+
+
+def test_same_seed_same_answers():
+    X, y = pictures((8, 8))
+    first, second, other = (
+        small(epochs=2, random_state=seed).fit(X, y).decision_function(X)
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert not np.allclose(first, other)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"network": "vgg16"}, {"batch_size": 1}, {"max_steps": 0}, {"balance": "both"}],
+    ids=str,
+)
+def test_bad_parameters(settings):
+    with pytest.raises(InvalidParameterError, match=next(iter(settings))):
+        small(**settings).fit(*pictures((8, 8)))
+
+
+# --- a bound on the steps -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("max_steps", "epochs"),
+    [(None, 15), (1000, 15), (60, 15), (59, 14), (8, 2), (1, 1)],
+)
+def test_whole_epochs_are_left_out(max_steps, epochs):
+    """40 rows in batches of 10 are 4 steps an epoch."""
+    model = small(network="linear", max_steps=max_steps).fit(*pictures((4, 4)))
+    assert len(model.history_) == epochs
+
+
+def test_the_papers_base_configuration_is_12600_steps():
+    steps = -(-2 * 1000 // 32)
+    assert VGG16Classifier(max_steps=12_600)._within_steps(steps).epochs == 200
+    assert VGG16Classifier(max_steps=12_599)._within_steps(steps).epochs == 199
+    assert VGG16Classifier(max_steps=12_600)._within_steps(625).epochs == 20
+    assert VGG16Classifier()._within_steps(625).epochs == 200
+
+
+# --- inside a method ------------------------------------------------------------------
+
+
+def test_a_classifier_named_by_its_key_takes_settings():
+    model = make(
+        "rank_pruning",
+        estimator="backbone",
+        estimator__network="linear",
+        estimator__epochs=3,
+    )
+    assert isinstance(model.estimator, BackboneClassifier)
+    assert (model.estimator.network, model.estimator.epochs) == ("linear", 3)
+    later = RankPruning(estimator="backbone").set_params(estimator__epochs=4)
+    assert later.estimator.epochs == 4
+
+
+def test_settings_of_no_classifier_are_refused():
+    with pytest.raises(InvalidParameterError, match=r"estimator='auto'\. Name"):
+        RankPruning().set_params(estimator__epochs=3)
+
+
+def test_rank_pruning_sees_the_pictures():
+    X, y = pictures((8, 8), n=60)
+    labels = np.where(np.arange(60) < 15, y, 0)
+    model = make(
+        "rank_pruning",
+        random_state=0,
+        device="cpu",
+        estimator="backbone",
+        estimator__network="linear",
+        estimator__epochs=20,
+        estimator__batch_size=20,
+        estimator__lr=0.01,
+    ).fit(X, labels)
+    assert model.sees_ == "input"
+    assert isinstance(model.estimator_, BackboneClassifier)
+    assert len(model.estimator_.history_) == 20
+    assert roc_auc_score(y, model.decision_function(X)) > 0.95
