@@ -11,6 +11,7 @@ import pytest
 from denspu import __version__
 from denspu.benchmark import Record, read_records, summarize, write_record
 from denspu.benchmark.record import command, commit, versions
+from denspu.exceptions import DataIntegrityError
 
 FIELDS = {
     "dataset",
@@ -106,3 +107,32 @@ def test_records_are_frozen():
     with pytest.raises(AttributeError):
         record().seed = 3
     assert asdict(record(3))["seed"] == 3
+
+
+def test_half_a_line_at_the_end_is_not_read_and_is_cut_off(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    write_record(record(0), path)
+    with path.open("ab") as file:
+        file.write(b'{"dataset": "dig')
+    assert [r.seed for r in read_records(path)] == [0]
+    write_record(record(1), path)
+    assert [r.seed for r in read_records(path)] == [0, 1]
+    assert path.read_text().count("\n") == 2
+
+
+def test_a_whole_line_without_its_end_is_kept(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    write_record(record(0), path)
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    assert [r.seed for r in read_records(path)] == [0]
+    write_record(record(1), path)
+    assert [r.seed for r in read_records(path)] == [0, 1]
+
+
+def test_half_a_line_elsewhere_is_an_error(tmp_path):
+    path = tmp_path / "runs.jsonl"
+    write_record(record(0), path)
+    with path.open("ab") as file:
+        file.write(b'{"dataset": "dig\n')
+    with pytest.raises(DataIntegrityError, match="Line 2 of .* is not a record"):
+        read_records(path)

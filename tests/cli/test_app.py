@@ -36,7 +36,7 @@ def test_version():
 
 def test_help_names_every_verb():
     text = run("--help").output
-    for verb in ("demo", "list", "data"):
+    for verb in ("demo", "list", "data", "bench"):
         assert verb in text
 
 

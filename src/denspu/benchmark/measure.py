@@ -21,13 +21,17 @@ def measure(
     method: str,
     variant: str,
     seed: int,
+    labels: Any = None,
+    known_negative: Any = None,
 ) -> Record:
     """Fit ``model`` on ``pu`` and return the record of its test figures.
 
-    The model sees ``pu.X`` and ``pu.y`` alone; the oracle is opened afterwards.
+    The model sees ``pu.X`` and ``pu.y`` alone; the oracle is opened afterwards. A
+    supervised comparison gives its own ``labels`` and ``known_negative``.
     """
+    given = {} if known_negative is None else {"known_negative": known_negative}
     start = time.perf_counter()
-    model.fit(pu.X, pu.y)
+    model.fit(pu.X, pu.y if labels is None else labels, **given)
     fit_seconds = time.perf_counter() - start
     y_test = np.isin(benchmark.y_test, benchmark.positive).astype(np.int64)
     stages = getattr(model, "stages_", None)

@@ -1,8 +1,8 @@
 """One measured result, and the files it is kept in.
 
 Every figure in the README or the docs comes from such a record. A file holds one JSON
-object a line; a line is appended with one write and flushed, so that an interrupted
-run leaves whole lines only.
+object a line; a line is appended with one write and flushed. What a killed process may
+leave behind, half a line at the end, is not read, and is cut off by the next write.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from denspu._version import __version__
+from denspu.exceptions import DataIntegrityError
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
 
@@ -88,10 +89,33 @@ def write_record(record: Record, path: str | Path) -> None:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(asdict(record), sort_keys=True, allow_nan=False) + "\n"
-    with path.open("a", encoding="utf-8") as file:
-        file.write(line)
+    with path.open("ab") as file:
+        _mend_end(path)
+        file.write(line.encode())
         file.flush()
         os.fsync(file.fileno())
+
+
+def _mend_end(path: Path) -> None:
+    """Cut off half a line at the end of a file; end a whole one."""
+    data = path.read_bytes()
+    if not data or data.endswith(b"\n"):
+        return
+    start = data.rfind(b"\n") + 1
+    with path.open("r+b") as file:
+        if _is_json(data[start:]):
+            file.seek(0, os.SEEK_END)
+            file.write(b"\n")
+        else:
+            file.truncate(start)
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_records(path: str | Path) -> list[Record]:
@@ -99,8 +123,21 @@ def read_records(path: str | Path) -> list[Record]:
     path = Path(path)
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [Record(**json.loads(line)) for line in lines]
+    data = path.read_bytes()
+    lines = data.splitlines()
+    if lines and not data.endswith(b"\n") and not _is_json(lines[-1]):
+        lines.pop()
+    return [_parsed(line, path, i + 1) for i, line in enumerate(lines)]
+
+
+def _parsed(line: bytes, path: Path, number: int) -> Record:
+    try:
+        return Record(**json.loads(line))
+    except (ValueError, TypeError) as error:
+        raise DataIntegrityError(
+            f"Line {number} of {path} is not a record: {error}. Take the line out, or "
+            "the file back from version control."
+        ) from None
 
 
 def summarize(records: Iterable[Record], metric: str) -> tuple[float, float, int]:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from denspu._version import __version__
+from denspu.cli.bench import bench_app
 from denspu.exceptions import DensPUError
 
 app = typer.Typer(
@@ -24,6 +25,7 @@ data_app = typer.Typer(
     help="Fetch the benchmark data sets and see what is there.", no_args_is_help=True
 )
 app.add_typer(data_app, name="data")
+app.add_typer(bench_app, name="bench")
 
 
 def _print_version(wanted: bool) -> None:

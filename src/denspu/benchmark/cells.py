@@ -1,0 +1,113 @@
+"""The cells of a spec: one row on one task with one seed, and who has been recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from denspu.benchmark.record import Record
+from denspu.benchmark.spec import Row, Spec, Task
+
+ID_LENGTH = 16
+WORDS_ONLY = ("name", "tasks", "printed", "note")
+"""Settings that change how a table reads, not what is measured."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run."""
+
+    task: Task
+    row: Row
+    seed: int
+    selection: str
+    shared_encoder: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the encoder it shares; empty where it has its own."""
+
+    @property
+    def id(self) -> str:
+        """Say which run this is: all that shapes its result, and no titles."""
+        facts = {
+            "task": _facts(self.task),
+            "row": _facts(self.row),
+            "seed": self.seed,
+            "selection": self.selection,
+        }
+        if self.shared_encoder:
+            facts["shared_encoder"] = self.shared_encoder
+        return _hash(facts)
+
+    @property
+    def encoder_id(self) -> str:
+        """Say which encoder it shares, whatever the task is called."""
+        facts = {"task": _facts(self.task), "settings": self.shared_encoder}
+        return f"{self.task.dataset}-{_hash(facts)}-{self.seed}"
+
+    @property
+    def title(self) -> str:
+        """Name the cell for people."""
+        return f"{self.row.name} · {self.task.name} · seed {self.seed}"
+
+
+def cells_of(spec: Spec) -> list[Cell]:
+    """Return all cells, seed by seed: a run that is cut off leaves whole rows."""
+    return [
+        Cell(
+            task,
+            row,
+            seed,
+            spec.selection,
+            spec.shared_encoder if row.encoder == "shared" else {},
+        )
+        for seed in spec.seeds
+        for task in spec.tasks
+        for row in spec.rows_of(task)
+    ]
+
+
+def spec_hash(spec: Spec) -> str:
+    """Return a fingerprint of everything a spec says."""
+    return _hash(asdict_of(spec))
+
+
+def recorded(records: Iterable[Record]) -> dict[str, Record]:
+    """Return the record of each cell: its first success, else its last failure."""
+    found: dict[str, Record] = {}
+    for record in records:
+        cell = record.extra.get("cell")
+        if cell is None:
+            continue
+        if cell in found and not failed(found[cell]):
+            continue
+        found[cell] = record
+    return found
+
+
+def failed(record: Record) -> bool:
+    """Tell whether a record is of a run that raised."""
+    return "error" in record.extra
+
+
+def asdict_of(thing: Any) -> dict[str, Any]:
+    """Return a dataclass as plain data."""
+    return {name: _plain(getattr(thing, name)) for name in thing.__dataclass_fields__}
+
+
+def _facts(thing: Task | Row) -> dict[str, Any]:
+    return {k: v for k, v in asdict_of(thing).items() if k not in WORDS_ONLY}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return asdict_of(value) if isinstance(value, Task | Row) else value
+
+
+def _hash(facts: Any) -> str:
+    text = json.dumps(facts, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]

@@ -1,0 +1,241 @@
+"""The reference row against every other, seed by seed.
+
+Two rows with the same seed saw the same labels, so their difference is taken within
+the seed. Figures are percent points, the reference's minus the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import sqrt
+from statistics import mean, stdev
+
+from scipy.special import stdtrit
+
+from denspu.benchmark.record import Record
+from denspu.benchmark.spec import Row, Spec
+from denspu.benchmark.tables import (
+    MISSING,
+    Found,
+    html_grid,
+    markdown_grid,
+    plain,
+    signed,
+    title_of,
+)
+
+LEVEL = 0.95
+OVER_TASKS = "over tasks"
+FEW = 4
+"""Columns that always fit on a page."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Reference minus another row."""
+
+    row: str
+    task: str | None
+    """``None``: the mean over tasks."""
+    mean: float
+    half_width: float | None
+    """Of the 95 % t-interval; ``None`` with fewer than two differences."""
+    n: int
+    """Seeds that both rows have, or tasks."""
+    sees_labels: bool = False
+    """The other row is trained on true labels."""
+
+    @property
+    def verdict(self) -> str:
+        """``ahead`` or ``behind`` where the interval leaves out 0, else ``open``."""
+        if self.half_width is None or abs(self.mean) <= self.half_width:
+            return "open"
+        return "ahead" if self.mean > 0 else "behind"
+
+    @property
+    def words(self) -> str:
+        """Show the mean, its interval and what it is taken over."""
+        of = "task" if self.task is None else "seed"
+        count = f"{self.n} {of}{'' if self.n == 1 else 's'}"
+        if self.half_width is None:
+            return f"{signed(self.mean)} ({count})"
+        low, high = self.mean - self.half_width, self.mean + self.half_width
+        return f"{signed(self.mean)} ({signed(low)} to {signed(high)}, {count})"
+
+
+def t_interval(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return the mean and the half width of its 95 % t-interval."""
+    n = len(values)
+    if n < 2:
+        return mean(values), None
+    quantile = float(stdtrit(n - 1, (1 + LEVEL) / 2))
+    return mean(values), quantile * stdev(values) / sqrt(n)
+
+
+def differences(
+    spec: Spec, records: Sequence[Record], metric: str | None = None
+) -> list[Difference]:
+    """Return reference minus row, for every other row: by task, then over tasks.
+
+    Nothing for a task on which the two have no seed in common, and none over tasks
+    with fewer than two of them.
+    """
+    if spec.reference is None:
+        return []
+    found = Found(spec, records)
+    key = metric or spec.metrics[0]
+    reference = next(r for r in spec.rows if r.name == spec.reference)
+    others = [r for r in spec.rows if r is not reference]
+    return [d for row in others for d in _of_row(found, reference, row, key)]
+
+
+def _of_row(found: Found, reference: Row, row: Row, key: str) -> list[Difference]:
+    oracle = row.oracle != "no"
+    out = []
+    for task in found.spec.tasks:
+        ours = found.by_seed(reference, task, key)
+        theirs = found.by_seed(row, task, key)
+        paired = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
+        if paired:
+            middle, half = t_interval(paired)
+            n = len(paired)
+            out.append(Difference(row.name, task.name, middle, half, n, oracle))
+    if len(out) > 1:
+        middle, half = t_interval([d.mean for d in out])
+        out.append(Difference(row.name, None, middle, half, len(out), oracle))
+    return out
+
+
+# --- words --------------------------------------------------------------------------
+
+
+def caption_of(spec: Spec, metric: str | None = None) -> str:
+    """Return the heading of the table of differences."""
+    return f"{spec.reference} minus each row: {title_of(metric or spec.metrics[0])}"
+
+
+def how_to_read(spec: Spec) -> str:
+    """Say what the intervals are, and why there is no p-value."""
+    text = (
+        "Percent points, by seed: both rows had the same labelled positives. In "
+        "brackets 95 % t-intervals where there are two or more, each for one "
+        "comparison: over seeds, what other seeds would give on the same data; over "
+        "tasks, what other such tasks would."
+    )
+    n = len(spec.seeds)
+    if n > 1:
+        text += (
+            f" No p-values: {n} wins in {n} seeds would still be {2 ** (1 - n):.2g} in "
+            "a sign test."
+        )
+    return text
+
+
+def verdicts(spec: Spec, found: Sequence[Difference]) -> list[str]:
+    """Say where the reference is ahead and where it is not.
+
+    A line a task, or a line a row where there are more tasks than rows.
+    """
+    compared = _compared(spec, found)
+    said = []
+    if _many_tasks(compared):
+        for row in dict.fromkeys(d.row for d in found):
+            here = {d.task: d for d in found if d.row == row and d.task is not None}
+            tasks = [t for t, rows in compared.items() if t is not None and row in rows]
+            absent = [str(t) for t in tasks if t not in here]
+            named = [(str(t), d) for t, d in here.items()]
+            said.append(_verdict(f"Against {row}: ahead on", "task", named, absent))
+        compared = {None: compared[None]} if None in compared else {}
+    for task, rows in compared.items():
+        named = [(d.row, d) for d in found if d.task == task]
+        absent = [r for r in rows if r not in {d.row for _, d in named}]
+        where = "Over tasks" if task is None else f"On {task}"
+        said.append(_verdict(f"{where}: ahead of", "row", named, absent))
+    return said
+
+
+def _verdict(
+    start: str,
+    of: str,
+    named: Sequence[tuple[str, Difference]],
+    absent: Sequence[str],
+) -> str:
+    """Say how many are won, and name the others with their differences."""
+    ahead = sum(d.verdict == "ahead" for _, d in named)
+    n = len(named) + len(absent)
+    word = "from" if of == "row" else "on"
+    text = (
+        f"{start} {ahead} of {n} {of}{'' if n == 1 else 's'} with an interval above 0."
+    )
+    if unsure := [(name, d) for name, d in named if d.verdict == "open"]:
+        names = (f"{name} ({signed(d.mean)}{_oracle(d)})" for name, d in unsure)
+        text += f" Not told apart {word}: {'; '.join(names)}."
+    if behind := [(name, d) for name, d in named if d.verdict == "behind"]:
+        names = (f"{name} (by {-d.mean:.2f}{_oracle(d)})" for name, d in behind)
+        text += f" Behind{'' if of == 'row' else ' on'}: {'; '.join(names)}."
+    if absent:
+        with_ = "with" if of == "row" else "on"
+        text += f" No seed in common {with_}: {'; '.join(absent)}."
+    return text
+
+
+def _oracle(difference: Difference) -> str:
+    return ", trained on true labels" if difference.sees_labels else ""
+
+
+def _compared(
+    spec: Spec, found: Sequence[Difference]
+) -> dict[str | None, tuple[str, ...]]:
+    """Return the rows to compare with on each task, and over tasks."""
+    out: dict[str | None, tuple[str, ...]] = {}
+    for task in spec.tasks:
+        names = [row.name for row in spec.rows_of(task)]
+        if spec.reference in names:
+            out[task.name] = tuple(n for n in names if n != spec.reference)
+    if over_tasks := tuple(d.row for d in found if d.task is None):
+        out[None] = over_tasks
+    return out
+
+
+def _many_tasks(compared: Mapping[str | None, Sequence[str]]) -> bool:
+    """Tell whether tasks should stand below each other instead of rows."""
+    rows = {row for names in compared.values() for row in names}
+    return len(compared) > max(FEW, len(rows))
+
+
+def _grid(
+    spec: Spec, found: Sequence[Difference]
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the header and the cells of each line: a row, or a task if more."""
+    compared = _compared(spec, found)
+    words = {(d.row, d.task): d.words for d in found}
+
+    def cell(row: str, task: str | None) -> str:
+        return words.get((row, task), MISSING if row in compared[task] else "")
+
+    tasks = {OVER_TASKS if task is None else task: task for task in compared}
+    rows = [r.name for r in spec.rows if any(r.name in c for c in compared.values())]
+    if _many_tasks(compared):
+        return ["", *rows], {n: [cell(r, t) for r in rows] for n, t in tasks.items()}
+    return ["", *tasks], {r: [cell(r, t) for t in tasks.values()] for r in rows}
+
+
+def differences_markdown(spec: Spec, found: Sequence[Difference]) -> str:
+    """Return the differences as a Markdown table."""
+    header, rows = _grid(spec, found)
+    return markdown_grid(header, [[plain(name), *c] for name, c in rows.items()])
+
+
+def _two_lines(words: str) -> str:
+    """Put what stands in brackets below the figure."""
+    figure, bracket, rest = words.partition(" (")
+    return f"{figure}<br><small>({rest}</small>" if bracket else figure
+
+
+def differences_html(spec: Spec, found: Sequence[Difference]) -> str:
+    """Return the differences as an HTML table; all names are escaped."""
+    header, rows = _grid(spec, found)
+    lines = [(escape(n), [_two_lines(c) for c in cells]) for n, cells in rows.items()]
+    return html_grid(header, lines, caption_of(spec))

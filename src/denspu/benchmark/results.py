@@ -1,0 +1,101 @@
+"""The page of results: every spec that has records, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from denspu.benchmark.cells import recorded
+from denspu.benchmark.paired import (
+    caption_of,
+    differences,
+    differences_markdown,
+    how_to_read,
+    verdicts,
+)
+from denspu.benchmark.record import Record, read_records
+from denspu.benchmark.spec import Spec, load_spec
+from denspu.benchmark.tables import (
+    command_of,
+    notes_of,
+    plain,
+    tables_of,
+    to_markdown,
+)
+
+INTRO = """\
+<!-- Made by benchmarks/results.py from the records; edits here are lost. -->
+
+# Results
+
+Every figure below is made from records: one line for each run, with its settings,
+seed, versions, device and seconds ([records](../benchmarks/records)). A spec names
+the runs of a table ([specs](../benchmarks/specs)); the command under each table makes
+its records anew.
+
+Figures are percent on the test set, mean ± standard deviation over seeds; the column
+“seeds” says how many. The last epoch is judged, or the one a label-free criterion
+chose, never the best on the test set. “–” stands where no run has been recorded; an
+empty cell is not part of the comparison. Runs that failed are counted beside the
+seeds, with the name of the error. The row in bold is the one that others are compared
+with. Boundary AUC (how well the boundary ranks U) and purity of Ñ (how many chosen
+negatives are negative) are known only because the true labels of U are."""
+
+NOTHING = "Nothing is recorded yet."
+
+
+def spec_markdown(spec: Spec, records: Sequence[Record], *, level: int = 1) -> str:
+    """Return a spec as Markdown: tables, comparison with the reference, notes.
+
+    Parameters
+    ----------
+    spec : Spec
+    records : sequence of Record
+        Those without a cell, or of cells the spec does not have, are not used.
+    level : int, default=1
+        Of the heading: how many ``#`` it gets.
+    """
+    parts = ["#" * level + " " + plain(spec.title)]
+    tables = tables_of(spec, records)
+    for table in tables:
+        if len(tables) > 1 or spec.layout == "tasks":
+            parts.append(f"**{plain(table.title)}**")
+        parts.append(to_markdown(table))
+    parts.append(_bullets(notes_of(spec, records)))
+    parts.append(f"```sh\n{command_of(spec)}\n```")
+    if found := differences(spec, records):
+        parts += [
+            f"**{plain(caption_of(spec))}**",
+            differences_markdown(spec, found),
+            _bullets(verdicts(spec, found)),
+            how_to_read(spec),
+        ]
+    return "\n\n".join(parts)
+
+
+def _bullets(sentences: Sequence[str]) -> str:
+    """Return sentences as a list; a spec's notes may hold Markdown of their own."""
+    return "\n".join(
+        f"- {' '.join(sentence.replace('<', '&lt;').split())}" for sentence in sentences
+    )
+
+
+def results_page(specs_folder: str | Path, records_folder: str | Path) -> str:
+    """Return the page of all specs in a folder that have records.
+
+    Records of the spec ``NAME.toml`` are in ``NAME.jsonl``. Specs without a record are
+    named at the end.
+    """
+    parts, empty = [INTRO], []
+    for path in sorted(Path(specs_folder).glob("*.toml")):
+        spec = load_spec(path)
+        records = read_records(Path(records_folder) / f"{spec.name}.jsonl")
+        if recorded(records):
+            parts.append(spec_markdown(spec, records, level=2))
+        else:
+            empty.append(f"`{spec.name}`")
+    if len(parts) == 1:
+        parts.append(NOTHING)
+    if empty:
+        parts.append(f"Specs without a record so far: {', '.join(empty)}.")
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,239 @@
+"""Run one cell: make the data, build the method, fit, measure."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+import traceback
+import warnings
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from denspu._device import resolve_device
+from denspu._registry import registry
+from denspu.benchmark.cells import Cell
+from denspu.benchmark.measure import device_name, measure
+from denspu.benchmark.oracle import supervised, true_labels
+from denspu.benchmark.record import Record
+from denspu.benchmark.spec import SUPERVISED, Row, Task
+from denspu.data import Benchmark, PUDataset, load_dataset, make_pu
+from denspu.encoders import ContrastiveEncoder
+from denspu.exceptions import DensPUWarning
+
+SECONDS_FILE = "seconds.json"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where cells run, and what is written into their records."""
+
+    device: str = "auto"
+    encoders: Path = Path("encoders")
+    """Folder of the encoders that rows share."""
+    spec: str = ""
+    spec_hash: str = ""
+    jobs: int = 1
+    """Cells that ran at once; their seconds are longer for it."""
+
+
+def run_cell(cell: Cell, place: Place) -> Record:
+    """Run one cell and return its record, also where it raises.
+
+    Warnings of ours go into the record, not to the screen.
+    """
+    start = time.perf_counter()
+    extra: dict[str, Any] = {}
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", DensPUWarning)
+            record = _measured(cell, place)
+        ours = [w for w in told if issubclass(w.category, DensPUWarning)]
+        if ours and cell.row.method != SUPERVISED:  # which has no U to speak of
+            extra["warnings"] = sorted(
+                {f"{w.category.__name__}: {w.message}" for w in ours}
+            )
+    except Exception as error:  # recorded, so that the other cells go on
+        record = _failure(cell, place, time.perf_counter() - start)
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        extra = {
+            "error": f"{type(error).__name__}: {error}",
+            "raised_in": f"{Path(last.filename).name}:{last.lineno}",
+        }
+    return replace(record, extra={**record.extra, **facts_of(cell, place), **extra})
+
+
+def facts_of(cell: Cell, place: Place) -> dict[str, Any]:
+    """Return what tells a cell's record apart from all others."""
+    return {
+        "spec": place.spec,
+        "spec_hash": place.spec_hash,
+        "cell": cell.id,
+        "task": cell.task.name,
+        "prior_given": cell.row.prior,
+        "encoder": cell.row.encoder,
+        "oracle_labels": cell.row.oracle,
+        "selection": cell.selection,
+        "parameters": dict(cell.row.parameters),
+        "jobs": place.jobs,
+    }
+
+
+def died(cell: Cell, place: Place, reason: str, seconds: float) -> Record:
+    """Return the record of a cell whose process did not come back."""
+    record = _failure(cell, place, seconds)
+    return replace(record, extra={**facts_of(cell, place), "error": reason})
+
+
+def _failure(cell: Cell, place: Place, seconds: float) -> Record:
+    count = cell.task.n_labeled
+    return Record(
+        dataset=cell.task.dataset,
+        method=cell.row.method,
+        variant=cell.row.name,
+        n_labeled=count if isinstance(count, int) else 0,
+        seed=cell.seed,
+        metrics={},
+        estimates={},
+        seconds={"total": seconds},
+        device=place.device,
+    )
+
+
+def _measured(cell: Cell, place: Place) -> Record:
+    pu, benchmark = make_data(cell.task, cell.seed)
+    labels, known = np.asarray(pu.y), None
+    if cell.row.method == SUPERVISED:
+        labels, known = true_labels(pu, cell.row.oracle == "all", cell.seed)
+    model, shared_seconds = build(cell, pu, place)
+    record = measure(
+        model,
+        pu,
+        benchmark,
+        method=cell.row.method,
+        variant=cell.row.name,
+        seed=cell.seed,
+        labels=labels,
+        known_negative=known,
+    )
+    if shared_seconds is None:
+        return record
+    seconds = {**record.seconds, "shared_encoder": shared_seconds}
+    return replace(record, seconds=seconds)
+
+
+def build(cell: Cell, pu: PUDataset, place: Place) -> tuple[Any, float | None]:
+    """Return the method, and the seconds its shared encoder took to train."""
+    row: Row = cell.row
+    settings: dict[str, Any] = {"random_state": cell.seed, "device": place.device}
+    settings |= dict(row.parameters)
+    if row.prior == "true" or row.method == SUPERVISED:
+        settings["prior"] = true_prior(cell, pu)
+    seconds = None
+    if row.encoder == "shared":
+        encoder, seconds = shared_encoder(cell, place)
+        settings["encoder"] = FrozenEstimator(encoder)
+    if row.method == SUPERVISED:
+        return supervised(**settings), seconds
+    return registry().get(row.method).build(**settings), seconds
+
+
+def true_prior(cell: Cell, pu: PUDataset) -> float:
+    """Return the share of positives in the population the method asks about."""
+    if cell.task.scenario == "two-sample":
+        return float(pu.oracle.prior_in_unlabeled)
+    return float(pu.oracle.prior)
+
+
+# --- data ---------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=2)
+def _loaded(name: str) -> Benchmark:
+    return load_dataset(name)
+
+
+def make_data(task: Task, seed: int) -> tuple[PUDataset, Benchmark]:
+    """Return PU data and the set with its test part."""
+    benchmark = _loaded(task.dataset)
+    if task.positive is not None:
+        benchmark = replace(benchmark, positive=task.positive)
+    if task.keep_positive < 1:
+        benchmark = thinned(benchmark, task.keep_positive, seed)
+    count: int | float = task.n_labeled
+    if isinstance(count, float) and task.share_of == "training set":
+        count = round(count * len(benchmark.X_train))
+    pu = make_pu(
+        benchmark.X_train,
+        benchmark.y_train,
+        positive=benchmark.positive,
+        n_labeled=count,
+        scenario=task.scenario,  # type: ignore[arg-type]
+        mechanism=task.mechanism,  # type: ignore[arg-type]
+        random_state=seed,
+    )
+    return pu, benchmark
+
+
+def thinned(benchmark: Benchmark, share: float, seed: int) -> Benchmark:
+    """Return a set with some of its positives left out, in both parts alike."""
+    rng = np.random.default_rng([seed, 5])
+
+    def kept(y: Any) -> Any:
+        positive = np.flatnonzero(np.isin(y, benchmark.positive))
+        out = rng.permutation(positive)[round(share * len(positive)) :]
+        return np.delete(np.arange(len(y)), out)
+
+    train, test = kept(benchmark.y_train), kept(benchmark.y_test)
+    return replace(
+        benchmark,
+        X_train=benchmark.X_train[train],
+        y_train=benchmark.y_train[train],
+        X_test=benchmark.X_test[test],
+        y_test=benchmark.y_test[test],
+    )
+
+
+# --- encoders that rows share -------------------------------------------------------
+
+
+def encoder_folder(cell: Cell, place: Place) -> Path:
+    """Return where the encoder that a cell shares is kept."""
+    return place.encoders / cell.encoder_id
+
+
+def shared_encoder(cell: Cell, place: Place) -> tuple[ContrastiveEncoder, float]:
+    """Return the encoder that a cell shares, trained now if there is none yet."""
+    folder = encoder_folder(cell, place)
+    if not folder.exists():
+        train_encoder(cell, place)
+    seconds = json.loads((folder / SECONDS_FILE).read_text(encoding="utf-8"))
+    return ContrastiveEncoder.load(folder), float(seconds["fit"])
+
+
+def train_encoder(cell: Cell, place: Place) -> None:
+    """Train and keep the encoder that a cell shares; the folder appears whole."""
+    pu, _ = make_data(cell.task, cell.seed)
+    encoder = ContrastiveEncoder(random_state=cell.seed, device=place.device)
+    encoder.set_params(**cell.shared_encoder)
+    start = time.perf_counter()
+    encoder.fit(pu.X, pu.y)
+    told = {
+        "fit": time.perf_counter() - start,
+        "device": device_name(str(resolve_device(place.device))),
+    }
+    place.encoders.mkdir(parents=True, exist_ok=True)
+    half = Path(tempfile.mkdtemp(prefix=".half-", dir=place.encoders))
+    try:
+        encoder.save(half)
+        (half / SECONDS_FILE).write_text(json.dumps(told), encoding="utf-8")
+        os.replace(half, encoder_folder(cell, place))
+    finally:
+        shutil.rmtree(half, ignore_errors=True)

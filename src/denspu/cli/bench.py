@@ -1,0 +1,118 @@
+"""``denspu bench``: run a spec, and turn its records into tables and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+bench_app = typer.Typer(
+    help="Run comparisons that a spec describes; tables and figures of the records.",
+    no_args_is_help=True,
+)
+
+SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="A TOML file.")]
+Records = Annotated[
+    Path | None,
+    typer.Option(
+        "--records",
+        help="File of records. By default records/specs/NAME.jsonl beside the folder "
+        "of specs.",
+    ),
+]
+
+
+def records_of(spec: Path, given: Path | None) -> Path:
+    """Return the file of records of a spec."""
+    if given is not None:
+        return given
+    home = spec.resolve().parent
+    name = f"{spec.stem}.jsonl"
+    if home.name == "specs":
+        return home.parent / "records" / "specs" / name
+    return home / name
+
+
+@bench_app.command("run")
+def run(
+    spec: SpecPath,
+    records: Records = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(min=0, help="Seconds; no cell is begun that would end later."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")] = "auto",
+    jobs: Annotated[int, typer.Option(min=1, help="Cells that run at once.")] = 1,
+    encoders: Annotated[
+        Path, typer.Option(help="Folder of the encoders that rows share.")
+    ] = Path("encoders"),
+    seed: Annotated[
+        list[int] | None, typer.Option(help="Only this seed; may be repeated.")
+    ] = None,
+    row: Annotated[
+        list[str] | None, typer.Option(help="Only this row; may be repeated.")
+    ] = None,
+    retry: Annotated[
+        bool, typer.Option(help="Run cells again whose record is an error.")
+    ] = False,
+) -> None:
+    """Run the cells of a spec that have no record yet, and print the table."""
+    from denspu.benchmark.runner import run_spec
+    from denspu.benchmark.spec import load_spec
+
+    loaded = load_spec(spec)
+    out = records_of(spec, records)
+    outcome = run_spec(
+        loaded,
+        out,
+        budget=float("inf") if budget is None else budget,
+        device=device,
+        jobs=jobs,
+        encoders=encoders,
+        seeds=tuple(seed) if seed else None,
+        rows=tuple(row) if row else None,
+        retry=retry,
+    )
+    table(spec, out)
+    print(
+        f"\n{outcome.ran} cells run in {outcome.seconds:.0f} s, "
+        f"{outcome.skipped} recorded before, {outcome.left} left"
+        + (" (the budget is spent)" if outcome.left else "")
+        + "."
+    )
+    if outcome.failed:
+        print(f"{outcome.failed} failed; --retry runs them again.")
+        raise typer.Exit(1)
+
+
+@bench_app.command("table")
+def table(spec: SpecPath, records: Records = None) -> None:
+    """Print the tables of a spec as Markdown."""
+    from denspu.benchmark.record import read_records
+    from denspu.benchmark.results import spec_markdown
+    from denspu.benchmark.spec import load_spec
+
+    print(spec_markdown(load_spec(spec), read_records(records_of(spec, records))))
+
+
+@bench_app.command("figure")
+def figure(
+    spec: SpecPath,
+    records: Records = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for the pictures and the page.")
+    ] = Path("denspu-bench"),
+) -> None:
+    """Draw the pictures of a spec (SVG, PNG) and write a page with its tables."""
+    from denspu.benchmark.record import read_records
+    from denspu.benchmark.spec import load_spec
+    from denspu.report.bench import save_figures, spec_page
+
+    loaded = load_spec(spec)
+    found = read_records(records_of(spec, records))
+    written = save_figures(loaded, found, out)
+    page = out / f"{loaded.name}.html"
+    page.write_text(spec_page(loaded, found), encoding="utf-8")
+    for path in (*written, page):
+        print(path)

@@ -1,0 +1,105 @@
+"""docs/results.md is what the specs and their records make of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from denspu.benchmark import Record, write_record
+from denspu.benchmark.cells import cells_of
+from denspu.benchmark.results import NOTHING, results_page
+from denspu.benchmark.spec import load_spec
+
+ROOT = Path(__file__).parent.parent.parent
+SPEC = """
+title = "{title}"
+seeds = [0]
+metrics = ["f1"]
+[[tasks]]
+name = "digits"
+dataset = "digits"
+n_labeled = 0.2
+[[rows]]
+name = "one"
+method = "elkan_noto"
+"""
+
+
+@pytest.fixture
+def script():
+    path = ROOT / "benchmarks" / "results.py"
+    spec = importlib.util.spec_from_file_location("results_script", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def folders(tmp_path):
+    specs, records = tmp_path / "specs", tmp_path / "records"
+    specs.mkdir()
+    records.mkdir()
+    for name in ("first", "second"):
+        text = SPEC.format(title=f"The {name}")
+        (specs / f"{name}.toml").write_text(text, encoding="utf-8")
+    return specs, records
+
+
+def write(folders, name, f1, **extra):
+    specs, records = folders
+    [cell] = cells_of(load_spec(specs / f"{name}.toml"))
+    record = Record(
+        dataset="digits",
+        method="elkan_noto",
+        variant="one",
+        n_labeled=100,
+        seed=0,
+        metrics={"f1": f1},
+        estimates={},
+        seconds={"total": 1.0},
+        device="cpu",
+        extra=extra or {"cell": cell.id},
+    )
+    write_record(record, records / f"{name}.jsonl")
+
+
+def test_the_page_agrees_with_the_records(script):
+    assert not script.outdated(), "run: python benchmarks/results.py"
+
+
+def test_a_changed_figure_is_noticed(script, folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(script, "SPECS", folders[0])
+    monkeypatch.setattr(script, "RECORDS", folders[1])
+    monkeypatch.setattr(script, "PAGE", tmp_path / "results.md")
+    assert script.outdated()  # there is no page
+    monkeypatch.setattr("sys.argv", ["results.py"])
+    write(folders, "first", 0.5)
+    script.main()
+    assert not script.outdated()
+    monkeypatch.setattr("sys.argv", ["results.py", "--check"])
+    with pytest.raises(SystemExit) as end:
+        script.main()
+    assert end.value.code == 0
+    write(folders, "second", 0.6)
+    with pytest.raises(SystemExit, match=r"out of date: docs/results\.md"):
+        script.main()
+
+
+def test_only_specs_with_records_have_a_section(folders):
+    write(folders, "first", 0.5)
+    page = results_page(*folders)
+    assert page.startswith("<!-- Made by")
+    assert "## The first" in page
+    assert "50.00" in page
+    assert "## The second" not in page
+    assert page.endswith("Specs without a record so far: `second`.\n")
+
+
+def test_nothing_recorded_is_said(folders):
+    write(folders, "first", 0.5, note="a record of another script")
+    page = results_page(*folders)
+    assert NOTHING in page
+    assert "`first`, `second`" in page
+    assert "50.00" not in page

@@ -1,0 +1,521 @@
+"""Tables say what the records say, failures and gaps too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from denspu.benchmark import Record
+from denspu.benchmark.cells import cells_of
+from denspu.benchmark.paired import (
+    differences,
+    differences_html,
+    differences_markdown,
+    how_to_read,
+    t_interval,
+    verdicts,
+)
+from denspu.benchmark.results import spec_markdown
+from denspu.benchmark.spec import Row, Spec, Task
+from denspu.benchmark.tables import notes_of, tables_of, to_html, to_markdown
+
+A = Task("A", "digits", 100)
+B = Task("B", "digits", 0.2, positive=(0, 1), keep_positive=0.5, mechanism="sar")
+OURS = Row("ours", "dens_pu")
+OTHER = Row("nnPU", "nnpu", prior="true", printed={"A": {"f1": 90.0}}, note="As told.")
+ORACLE = Row("truth", "supervised", oracle="all")
+SPEC = Spec(
+    name="small",
+    title="A small table",
+    tasks=(A,),
+    rows=(OTHER, OURS),
+    seeds=(0, 1, 2),
+    metrics=("f1", "roc_auc"),
+    reference="ours",
+)
+
+
+def record(cell, f1=None, *, error=None, **changes):
+    """Make the record of a cell; AUC is always 0.99."""
+    extra = {"cell": cell.id, **changes.pop("extra", {})}
+    facts = {
+        "dataset": cell.task.dataset,
+        "method": cell.row.method,
+        "variant": cell.row.name,
+        "n_labeled": 100,
+        "seed": cell.seed,
+        "metrics": {} if f1 is None else {"f1": f1, "roc_auc": 0.99},
+        "estimates": {},
+        "seconds": {"total": 2.0},
+        "device": "a GPU",
+        "extra": extra if error is None else {**extra, "error": error},
+        "versions": {},
+        "commit": "abc",
+        "command": "test",
+    }
+    return Record(**{**facts, **changes})
+
+
+def records_of(spec, figures, **changes):
+    """Make records from {(row, task): F1 by seed}; ``None`` is a seed left out."""
+    out = []
+    for cell in cells_of(spec):
+        by_seed = figures.get((cell.row.name, cell.task.name), ())
+        i = spec.seeds.index(cell.seed)
+        if i < len(by_seed) and by_seed[i] is not None:
+            out.append(record(cell, by_seed[i], **changes))
+    return out
+
+
+FIGURES = {("ours", "A"): (0.95, 0.96, 0.97), ("nnPU", "A"): (0.90, 0.92, 0.91)}
+
+
+def cells_in(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+# --- rows × metrics -----------------------------------------------------------------
+
+
+def test_table_as_markdown_word_for_word():
+    [table] = tables_of(SPEC, records_of(SPEC, FIGURES))
+    assert to_markdown(table) == (
+        "|          |                          F1 |      ROC AUC | seeds | seconds |\n"
+        "| -------- | --------------------------: | -----------: | ----: | ------: |\n"
+        "| nnPU     | 91.00 ± 1.00 (90.00, +1.00) | 99.00 ± 0.00 |     3 |     2.0 |\n"
+        "| **ours** |                96.00 ± 1.00 | 99.00 ± 0.00 |     3 |     2.0 |"
+    )
+
+
+def test_mean_and_spread_are_those_of_numpy():
+    rng = np.random.default_rng(0)
+    values = tuple(rng.uniform(0.5, 1, 3))
+    [table] = tables_of(SPEC, records_of(SPEC, {("nnPU", "A"): values}))
+    value = table.lines[0].values[0]
+    assert value.mean == pytest.approx(100 * np.mean(values))
+    assert value.std == pytest.approx(100 * np.std(values, ddof=1))
+    assert value.n == 3
+    assert value.difference == pytest.approx(100 * np.mean(values) - 90)
+
+
+def test_one_seed_has_no_spread():
+    records = records_of(SPEC, {("ours", "A"): (0.5,)})
+    line = tables_of(SPEC, records)[0].lines[1]
+    assert line.values[0].words == "50.00"
+    assert line.seeds == "1 (2 of 3 missing)"
+
+
+def test_failed_and_missing_cells_are_said():
+    cells = [c for c in cells_of(SPEC) if c.row is OTHER]
+    records = [
+        record(cells[0], 0.9),
+        record(cells[1], error="InvalidInputError: X has 3 rows"),
+    ]
+    nnpu, ours = tables_of(SPEC, records)[0].lines
+    assert nnpu.seeds == "1 (1 of 3 failed: InvalidInputError, 1 of 3 missing)"
+    assert nnpu.values[0].words == "90.00"
+    assert ours.seeds == "0 (3 of 3 missing)"
+    assert ours.values[0].words == ours.seconds == "–"
+
+
+def test_a_row_that_only_failed_keeps_its_printed_value():
+    errors = ("MemoryError: 1", "InvalidInputError: 2", "MemoryError: 3")
+    cells = [c for c in cells_of(SPEC) if c.row is OTHER]
+    records = [record(c, error=e) for c, e in zip(cells, errors, strict=True)]
+    [table] = tables_of(SPEC, records)
+    line = to_markdown(table).splitlines()[2]
+    assert cells_in(line)[1:4] == [
+        "– (90.00)",
+        "–",
+        "0 (3 of 3 failed: InvalidInputError, MemoryError)",
+    ]
+
+
+def test_a_success_after_a_failure_counts():
+    cell = cells_of(SPEC)[0]
+    records = [record(cell, error="MemoryError: x"), record(cell, 0.9)]
+    assert tables_of(SPEC, records)[0].lines[0].seeds == "1 (2 of 3 missing)"
+
+
+def test_records_of_other_cells_are_left_out_and_counted():
+    other = replace(SPEC, seeds=(7,))
+    stranger = record(cells_of(other)[0], 0.1)
+    old = replace(stranger, extra={})
+    records = [*records_of(SPEC, FIGURES), stranger, old]
+    assert tables_of(SPEC, records) == tables_of(SPEC, records_of(SPEC, FIGURES))
+    assert "1 recorded cells are left out" in notes_of(SPEC, records)[-1]
+
+
+def test_seconds_are_medians_and_name_the_encoder():
+    shared = replace(SPEC, rows=(replace(OTHER, encoder="shared"), OURS))
+    records = [
+        record(cell, 0.9, seconds={"total": total, "shared_encoder": 171.2})
+        for cell, total in zip(cells_of(shared)[::2], (1.0, 2.4, 60.0), strict=True)
+    ]
+    nnpu, ours = tables_of(shared, records)[0].lines
+    assert nnpu.seconds == "2.4 + encoder 171"
+    assert ours.seconds == "–"
+    assert any("“+ encoder”" in note for note in notes_of(shared, records))
+
+
+def test_oracle_columns_stand_where_a_row_has_them():
+    plain_table = tables_of(SPEC, records_of(SPEC, FIGURES))[0]
+    assert plain_table.columns == ("F1", "ROC AUC")
+    walk = {"oracle": {"boundary_auc": 0.75, "purity": 0.5}}
+    ours = {("ours", "A"): FIGURES["ours", "A"]}
+    nnpu = {("nnPU", "A"): FIGURES["nnPU", "A"]}
+    records = records_of(SPEC, ours, extra=walk) + records_of(SPEC, nnpu)
+    [table] = tables_of(SPEC, records)
+    assert table.columns == ("F1", "ROC AUC", "boundary AUC", "purity of Ñ")
+    assert table.lines[0].values[2:] == (None, None)
+    assert [v.words for v in table.lines[1].values[2:]] == [
+        "75.00 ± 0.00",
+        "50.00 ± 0.00",
+    ]
+
+
+def test_each_task_has_its_table_and_its_rows():
+    spec = replace(SPEC, tasks=(A, B), rows=(replace(OTHER, tasks=("A",)), OURS))
+    tables = tables_of(spec, [])
+    assert [t.title for t in tables] == ["A", "B"]
+    assert [[r.name for r in t.lines] for t in tables] == [["nnPU", "ours"], ["ours"]]
+
+
+def test_a_row_that_is_not_run_shows_what_the_paper_prints():
+    spec = replace(SPEC, rows=(replace(OTHER, tasks=()), OURS))
+    line = tables_of(spec, records_of(SPEC, FIGURES))[0].lines[0]
+    assert [v and v.beside for v in line.values] == ["90.00", None]
+    assert (line.seeds, line.seconds) == ("", "")
+
+
+# --- rows × tasks -------------------------------------------------------------------
+
+
+def test_layout_of_tasks_word_for_word():
+    spec = replace(
+        SPEC,
+        tasks=(A, B),
+        layout="tasks",
+        rows=(OTHER, OURS, replace(ORACLE, tasks=("B",))),
+    )
+    figures = {**FIGURES, ("ours", "B"): (0.8, 0.9), ("truth", "B"): (0.99,) * 3}
+    [table] = tables_of(spec, records_of(spec, figures))
+    assert table.title == "F1"
+    header, _, *lines = to_markdown(table).splitlines()
+    assert cells_in(header) == ["", "A", "B", "seeds", "seconds"]
+    assert [cells_in(line) for line in lines] == [
+        [
+            "nnPU",
+            "91.00 ± 1.00 (90.00, +1.00)",
+            "–",
+            "0 to 3 (3 of 3 missing on B)",
+            "2.0",
+        ],
+        [
+            "**ours**",
+            "96.00 ± 1.00",
+            "85.00 ± 7.07",
+            "2 to 3 (1 of 3 missing on B)",
+            "2.0",
+        ],
+        ["truth", "", "99.00 ± 0.00", "3", "2.0"],
+    ]
+
+
+def test_layout_of_tasks_gives_oracle_figures_a_table_of_their_own():
+    spec = replace(SPEC, tasks=(A, B), layout="tasks")
+    ours = records_of(
+        spec, {("ours", "A"): (0.9,)}, extra={"oracle": {"boundary_auc": 0.7}}
+    )
+    main, boundary = tables_of(spec, ours + records_of(spec, {("nnPU", "A"): (0.9,)}))
+    assert (main.title, boundary.title) == ("F1", "Boundary AUC")
+    assert [line.name for line in boundary.lines] == ["ours"]
+    assert boundary.lines[0].values[0].words == "70.00"
+
+
+def shares(names):
+    """Return tasks of two data sets that differ in the share of labels."""
+    return tuple(
+        Task(f"{name} {p}", name, p / 100, share_of="training set")
+        for name in names
+        for p in (1, 2.5, 10, 20, 30)
+    )
+
+
+def test_many_tasks_get_a_table_for_each_data_set():
+    spec = replace(SPEC, tasks=shares(["digits", "mnist"]), layout="tasks")
+    figures = {("ours", "mnist 10"): (0.9,)}
+    walk = {"oracle": {"boundary_auc": 0.7}}
+    tables = tables_of(spec, records_of(spec, figures, extra=walk))
+    assert [t.title for t in tables] == [
+        "F1 on digits",
+        "F1 on mnist",
+        "Boundary AUC on mnist",
+    ]
+    assert tables[1].columns[2] == "mnist 10"
+    assert tables[1].lines[1].values[2].words == "90.00"
+
+
+def test_what_happened_on_several_tasks_is_said_in_short():
+    spec = replace(SPEC, tasks=shares(["digits"]), layout="tasks", rows=(OURS,))
+    whole = (0.9,) * 3
+
+    def seeds(figures):
+        records = records_of(spec, {("ours", t): f for t, f in figures.items()})
+        return tables_of(spec, records)[0].lines[0].seeds
+
+    names = [t.name for t in spec.tasks]
+    assert seeds({}) == "0 (3 of 3 missing on each task)"
+    assert seeds(dict.fromkeys(names, whole)) == "3"
+    assert (
+        seeds(dict.fromkeys(names[:2], whole)) == "0 to 3 (3 of 3 missing on 3 tasks)"
+    )
+    assert (
+        seeds({**dict.fromkeys(names[:3], whole), names[3]: (0.9,)})
+        == "0 to 3 (2 of 3 missing on digits 20; 3 of 3 missing on digits 30)"
+    )
+
+
+# --- words --------------------------------------------------------------------------
+
+
+def test_notes_word_for_word():
+    spec = replace(SPEC, tasks=(A, B), tuning=4, note="The end.")
+    assert notes_of(spec, records_of(SPEC, FIGURES)) == [
+        "A: data set digits, one-sample, SCAR; labelled: 100.",
+        "B: data set digits, positive classes 0, 1, 50 % of the positives kept, "
+        "one-sample, SAR; labelled: 20 % of the positives.",
+        "In brackets: what the paper prints, and ours minus it.",
+        "Seeds: 0, 1, 2. Judged are the last epoch's weights, never the best epoch on "
+        "the test set.",
+        "Tuning: 4 settings of each row were tried on a validation part of the "
+        "training data.",
+        "Seconds: median over cells; device: a GPU.",
+        "nnPU: As told.",
+        "The end.",
+    ]
+
+
+def test_tasks_that_differ_in_labels_alone_share_a_note():
+    spec = replace(SPEC, tasks=shares(["digits"])[:2])
+    assert notes_of(spec, [])[0] == (
+        "digits 1; digits 2.5: data set digits, one-sample, SCAR; labelled: "
+        "1 %, 2.5 % of the training set's size."
+    )
+
+
+def test_notes_name_every_device_but_not_that_of_failures():
+    cells = cells_of(SPEC)
+    records = [
+        record(cells[0], 0.9, device="one"),
+        record(cells[1], 0.9, device="two"),
+        record(cells[2], 0.9, device="two"),
+        record(cells[3], error="MemoryError: x", device="auto"),
+    ]
+    assert (
+        "Seconds: median over cells; device: two (2 cells), one (1 cells)."
+        in notes_of(SPEC, records)
+    )
+
+
+def test_notes_say_how_many_cells_ran_at_once():
+    one, two = cells_of(SPEC)[:2]
+    records = [record(one, 0.9), record(two, 0.9, extra={"jobs": 4})]
+    said = "Seconds: median over cells; device: a GPU, up to 4 cells at once."
+    assert said in notes_of(SPEC, records)
+
+
+def test_markdown_of_a_spec_names_the_command():
+    text = spec_markdown(SPEC, records_of(SPEC, FIGURES), level=2)
+    assert text.startswith("## A small table\n\n|")
+    assert "```sh\ndenspu bench run benchmarks/specs/small.toml\n```" in text
+
+
+# --- names that try to be markup ----------------------------------------------------
+
+
+EVIL = "<script>alert(1)</script> | *bold* & more"
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.text = [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def evil_spec():
+    task = replace(A, name=EVIL)
+    rows = (replace(OTHER, name=EVIL, printed={}), OURS)
+    return replace(SPEC, tasks=(task,), rows=rows, layout="tasks", title=EVIL)
+
+
+def test_html_escapes_all_names():
+    spec = evil_spec()
+    figures = {(EVIL, EVIL): (0.9, 0.9), ("ours", EVIL): (0.9, 0.8)}
+    records = records_of(spec, figures)
+    [table] = tables_of(spec, records)
+    for html in (to_html(table), differences_html(spec, differences(spec, records))):
+        parser = Tags()
+        parser.feed(html)
+        assert "script" not in parser.tags
+        assert parser.text.count(EVIL) == 2  # a row and a column
+
+
+def test_html_shows_the_same_figures():
+    [table] = tables_of(SPEC, records_of(SPEC, FIGURES))
+    html = to_html(table)
+    assert (
+        "<td>91.00 <small>± 1.00</small><br><small>(90.00, +1.00)</small></td>" in html
+    )
+    assert '<th scope="row"><strong>ours</strong></th>' in html
+
+
+def test_markdown_keeps_names_in_their_cell():
+    spec = evil_spec()
+    [table] = tables_of(spec, [])
+    header, _, first, _ = to_markdown(table).splitlines()
+    safe = r"&lt;script>alert(1)&lt;/script> \| \*bold\* & more"
+    assert header.startswith(f"| {' ' * len(safe)} | {safe} |")
+    assert first.startswith(f"| {safe} |")
+
+
+# --- the reference against the others -----------------------------------------------
+
+
+def test_t_interval_is_that_of_scipy():
+    values = np.random.default_rng(1).normal(0.3, 1, 5)
+    low, high = stats.t.interval(
+        0.95, len(values) - 1, values.mean(), stats.sem(values)
+    )
+    middle, half = t_interval(list(values))
+    assert (middle - half, middle + half) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_differences_are_taken_seed_by_seed():
+    ours, theirs = (0.95, 0.96, 0.97), (0.90, None, 0.94)
+    records = records_of(SPEC, {("ours", "A"): ours, ("nnPU", "A"): theirs})
+    [found] = differences(SPEC, records)
+    paired = stats.ttest_rel([95, 97], [90, 94])
+    interval = paired.confidence_interval(0.95)
+    assert (found.row, found.task, found.n) == ("nnPU", "A", 2)
+    assert found.mean == pytest.approx(4)
+    assert found.mean - found.half_width == pytest.approx(interval.low)
+    assert found.mean + found.half_width == pytest.approx(interval.high)
+
+
+def test_another_metric_can_be_compared():
+    [found] = differences(SPEC, records_of(SPEC, FIGURES), "roc_auc")
+    assert (found.mean, found.half_width) == (0, 0)
+    assert found.verdict == "open"
+
+
+def three_tasks():
+    C = replace(A, name="C", n_labeled=50)
+    rows = (OTHER, replace(OTHER, name="half", parameters={"epochs": 1}), OURS, ORACLE)
+    spec = replace(SPEC, tasks=(A, B, C), rows=rows)
+    figures = {
+        ("ours", "A"): (0.95, 0.96, 0.97),
+        ("nnPU", "A"): (0.90, 0.91, 0.91),
+        ("truth", "A"): (0.98, 0.99, 0.995),
+        ("ours", "B"): (0.80, 0.82),
+        ("nnPU", "B"): (0.81, 0.80),
+        ("ours", "C"): (0.70,),
+        ("nnPU", "C"): (0.69,),
+        ("half", "C"): (0.60,),
+    }
+    return spec, records_of(spec, figures)
+
+
+def test_over_tasks_is_the_mean_of_means_with_an_interval_over_tasks():
+    spec, records = three_tasks()
+    found = [d for d in differences(spec, records) if d.task is None]
+    assert [d.row for d in found] == ["nnPU"]  # the others have one task
+    means = np.array([16 / 3, 0.5, 1.0])
+    low, _ = stats.t.interval(0.95, 2, means.mean(), stats.sem(means))
+    assert found[0].n == 3
+    assert found[0].mean == pytest.approx(means.mean())
+    assert found[0].mean - found[0].half_width == pytest.approx(low)
+
+
+def test_table_of_differences_word_for_word():
+    spec, records = three_tasks()
+    header, _, *lines = differences_markdown(
+        spec, differences(spec, records)
+    ).splitlines()
+    assert cells_in(header) == ["", "A", "B", "C", "over tasks"]
+    assert [cells_in(line) for line in lines] == [
+        [
+            "nnPU",
+            "+5.33 (+3.90 to +6.77, 3 seeds)",
+            "+0.50 (-18.56 to +19.56, 2 seeds)",
+            "+1.00 (1 seed)",
+            "+2.28 (-4.32 to +8.88, 3 tasks)",
+        ],
+        ["half", "–", "–", "+10.00 (1 seed)", ""],
+        ["truth", "-2.83 (-3.55 to -2.12, 3 seeds)", "–", "–", ""],
+    ]
+
+
+def test_more_tasks_than_rows_stand_below_each_other():
+    spec = replace(SPEC, tasks=shares(["digits"]))
+    figures = {
+        (row, task.name): (f1 + 0.01 * i,)
+        for i, task in enumerate(spec.tasks[:2])
+        for row, f1 in (("ours", 0.9), ("nnPU", 0.8 - 0.05 * i))
+    }
+    found = differences(spec, records_of(spec, figures))
+    header, _, *lines = differences_markdown(spec, found).splitlines()
+    assert cells_in(header) == ["", "nnPU"]
+    assert [cells_in(line) for line in lines] == [
+        ["digits 1", "+10.00 (1 seed)"],
+        ["digits 2.5", "+15.00 (1 seed)"],
+        ["digits 10", "–"],
+        ["digits 20", "–"],
+        ["digits 30", "–"],
+        ["over tasks", "+12.50 (-19.27 to +44.27, 2 tasks)"],
+    ]
+    assert verdicts(spec, found) == [
+        "Against nnPU: ahead on 0 of 5 tasks with an interval above 0. Not told apart "
+        "on: digits 1 (+10.00); digits 2.5 (+15.00). No seed in common on: digits 10; "
+        "digits 20; digits 30.",
+        "Over tasks: ahead of 0 of 1 row with an interval above 0. Not told apart "
+        "from: nnPU (+12.50).",
+    ]
+
+
+def test_verdicts_word_for_word():
+    spec, records = three_tasks()
+    assert verdicts(spec, differences(spec, records)) == [
+        "On A: ahead of 1 of 3 rows with an interval above 0. Behind: truth (by 2.83, "
+        "trained on true labels). No seed in common with: half.",
+        "On B: ahead of 0 of 3 rows with an interval above 0. Not told apart from: "
+        "nnPU (+0.50). No seed in common with: half; truth.",
+        "On C: ahead of 0 of 3 rows with an interval above 0. Not told apart from: "
+        "nnPU (+1.00); half (+10.00). No seed in common with: truth.",
+        "Over tasks: ahead of 0 of 1 row with an interval above 0. Not told apart "
+        "from: nnPU (+2.28).",
+    ]
+
+
+def test_no_reference_no_comparison():
+    spec = replace(SPEC, reference=None)
+    assert differences(spec, records_of(SPEC, FIGURES)) == []
+    assert "minus each row" in spec_markdown(SPEC, records_of(SPEC, FIGURES))
+    assert "minus each row" not in spec_markdown(spec, records_of(SPEC, FIGURES))
+
+
+@pytest.mark.parametrize(("seeds", "least"), [(3, "0.25"), (5, "0.062")])
+def test_what_a_sign_test_could_reach(seeds, least):
+    spec = replace(SPEC, seeds=tuple(range(seeds)))
+    assert f"{stats.binomtest(seeds, seeds).pvalue:.2g}" == least
+    assert f"would still be {least} in a sign test" in how_to_read(spec)

@@ -1,0 +1,92 @@
+"""``denspu bench`` as a person meets it."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from denspu.cli.app import app
+from denspu.exceptions import InvalidParameterError
+
+
+def run(*words):
+    return CliRunner().invoke(app, list(words))
+
+
+BENCH = """
+title = "Two digits"
+seeds = [10]
+metrics = ["f1", "accuracy"]
+reference = "Elkan-Noto"
+
+[[tasks]]
+name = "zeros and ones"
+dataset = "digits"
+n_labeled = 30
+positive = [0, 1]
+
+[[rows]]
+name = "Elkan-Noto"
+method = "elkan_noto"
+
+[[rows]]
+name = "Rocchio"
+method = "rocchio_svm"
+"""
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    """A spec in a folder of specs, and what ``bench run`` printed."""
+    home = tmp_path_factory.mktemp("bench")
+    (home / "specs").mkdir()
+    spec = home / "specs" / "pair.toml"
+    spec.write_text(BENCH)
+    return spec, run("bench", "run", str(spec), "--device", "cpu")
+
+
+def test_bench_run_prints_the_table_and_what_was_done(bench):
+    spec, done = bench
+    assert done.exit_code == 0, done.output
+    assert "| **Elkan-Noto** |" in done.output
+    assert "2 cells run in" in done.output
+    assert "0 recorded before, 0 left." in done.output
+    records = spec.parent.parent / "records" / "specs" / "pair.jsonl"
+    assert len(records.read_text().splitlines()) == 2
+    again = run("bench", "run", str(spec), "--device", "cpu")
+    assert "0 cells run in" in again.output
+    assert "2 recorded before" in again.output
+
+
+def test_bench_table_prints_what_run_printed(bench):
+    spec, done = bench
+    shown = run("bench", "table", str(spec))
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.strip() in done.output
+
+
+def test_bench_figure_writes_pictures_and_a_page(bench, tmp_path):
+    spec, _ = bench
+    done = run("bench", "figure", str(spec), "--out", str(tmp_path))
+    assert done.exit_code == 0, done.output
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"pair.html", "pair-spread.svg", "pair-seconds.png"} <= names
+    assert str(tmp_path / "pair.html") in done.output
+
+
+def test_bench_failures_are_an_exit_code(tmp_path):
+    spec = tmp_path / "none.toml"
+    spec.write_text(BENCH.replace("n_labeled = 30", "n_labeled = 1"))
+    done = run("bench", "run", str(spec), "--device", "cpu")
+    assert done.exit_code == 1
+    assert "2 failed; --retry runs them again." in done.output
+    assert (tmp_path / "none.jsonl").exists()
+
+
+def test_bench_refuses_a_spec_with_one_sentence(tmp_path):
+    spec = tmp_path / "wrong.toml"
+    spec.write_text(BENCH.replace("n_labeled", "n_labelled"))
+    done = run("bench", "run", str(spec))
+    assert isinstance(done.exception, InvalidParameterError)  # main() prints it
+    assert "Did you mean 'n_labeled'?" in str(done.exception)
+    assert not (tmp_path / "wrong.jsonl").exists()
