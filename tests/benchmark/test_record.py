@@ -134,5 +134,5 @@ def test_half_a_line_elsewhere_is_an_error(tmp_path):
     write_record(record(0), path)
     with path.open("ab") as file:
         file.write(b'{"dataset": "dig\n')
-    with pytest.raises(DataIntegrityError, match="Line 2 of .* is not a record"):
+    with pytest.raises(DataIntegrityError, match=r"Line 2 of .* is not a record"):
         read_records(path)
