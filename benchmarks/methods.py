@@ -394,14 +394,34 @@ def shares(out: Path, dataset: str) -> str:
         called = [r.extra["called"] for r in found]
         true = np.mean([r.extra["true_share"] for r in found])
         warned = sum(r.extra["warned"] for r in found)
-        cells = [
-            "{:.3f} ± {:.3f}".format(*summarize(found, m)) for m in ("f1", "roc_auc")
-        ]
+        cells = [mean_of(found, metric) for metric in ("f1", "roc_auc")]
         lines.append(
-            f"| {variant} | {len(found)} | {min(called):.3f} to {max(called):.3f} "
-            f"({true:.3f}) | {warned} | {' | '.join(cells)} |"
+            f"| {variant} | {len(found)} | {between(called)} ({true:.3f}) "
+            f"| {warned} | {' | '.join(cells)} |"
         )
     return "\n".join(lines)
+
+
+def between(values: list[float]) -> str:
+    """Return the least and the largest, once if there is one."""
+    low, high = min(values), max(values)
+    return f"{low:.3f}" if len(values) == 1 else f"{low:.3f} to {high:.3f}"
+
+
+def mean_of(found: list[Record], metric: str) -> str:
+    """Return the mean, with the standard deviation where there are several seeds."""
+    mean, spread, n = summarize(found, metric)
+    return f"{mean:.3f} ± {spread:.3f}" if n > 1 else f"{mean:.3f}"
+
+
+def breast_cancer(out: Path) -> str:
+    """Return the table of shares on breast cancer."""
+    return shares(out, "breast_cancer")
+
+
+def rare(out: Path) -> str:
+    """Return the table of shares where one row in a hundred is positive."""
+    return shares(out, "rare")
 
 
 def main() -> None:

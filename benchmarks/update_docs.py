@@ -21,6 +21,7 @@ PAGES = (
     "docs/paper.md",
     "docs/detectors.md",
     "docs/methods.md",
+    "docs/priors.md",
     "docs/recipe.md",
 )
 SOURCES = {
@@ -34,17 +35,22 @@ SOURCES = {
     "small-tables": "small_tables.py",
     "facts": "facts.py",
     "methods": "methods.py",
+    "methods-breast-cancer": "methods.py:breast_cancer",
+    "methods-rare": "methods.py:rare",
+    "priors": "priors.py",
 }
+"""Script and, after a colon, the function that makes the table of its records."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)
 
 
 def table(name: str) -> str:
     """Return the table that a benchmark script makes of its records."""
     title = f"benchmark of {name}"
-    spec = importlib.util.spec_from_file_location(title, HERE / SOURCES[name])
+    script, _, function = SOURCES[name].partition(":")
+    spec = importlib.util.spec_from_file_location(title, HERE / script)
     module = sys.modules[title] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    make: Callable[[Path], str] = module.table
+    make: Callable[[Path], str] = getattr(module, function or "table")
     return make(module.RECORDS)
 
 

@@ -17,6 +17,7 @@ from denspu._registry import registry
 from tests.small import METHODS, small, takes
 
 IMAGES = "takes images; scikit-learn's checks hand over 2-D tables"
+TEXTS = "takes texts; scikit-learn's checks hand over 2-D tables"
 NOT_OURS = "scikit-learn's own class, checked there"
 NEEDS_U = "compares P with U; scikit-learn's outlier checks call fit without labels"
 NO_FIT = "has no fit method"
@@ -24,6 +25,7 @@ EXEMPT = {
     "cae": IMAGES,
     "vgg16": IMAGES,
     "backbone": IMAGES,
+    "text": TEXTS,
     "density_ratio": NEEDS_U,
     "logistic": NOT_OURS,
     "gradient_boosting": NOT_OURS,

@@ -16,23 +16,29 @@ if TYPE_CHECKING:
     from denspu.data import load_dataset as load_dataset
     from denspu.data import make_pu as make_pu
     from denspu.methods.dens_pu import DensPU as DensPU
+    from denspu.persistence import load as load
+    from denspu.persistence import save as save
     from denspu.priors import estimate_prior as estimate_prior
 
 _HOME = {
     "DensPU": "denspu.methods.dens_pu",
     "estimate_prior": "denspu.priors",
+    "load": "denspu.persistence",
     "load_dataset": "denspu.data",
     "make": "denspu._registry",
     "make_pu": "denspu.data",
+    "save": "denspu.persistence",
 }
 
 __all__ = [
     "DensPU",
     "__version__",
     "estimate_prior",
+    "load",
     "load_dataset",
     "make",
     "make_pu",
+    "save",
 ]
 
 

@@ -308,6 +308,13 @@ ENCODERS = (
         inputs=("table",),
     ),
     Entry(
+        key="text",
+        kind="encoder",
+        target="denspu.encoders:TextEncoder",
+        summary="TF-IDF of words and pairs of words, truncated SVD, length 1",
+        inputs=("text",),
+    ),
+    Entry(
         key="cae",
         kind="encoder",
         target="denspu.encoders:CAEEncoder",

@@ -16,8 +16,9 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 IntArray: TypeAlias = NDArray[np.integer[Any]]
 """Row numbers or class labels."""
 
-InputKind: TypeAlias = Literal["table", "image"]
-"""``table``: 2-D array or DataFrame; ``image``: N×H×W or N×H×W×C array."""
+InputKind: TypeAlias = Literal["table", "image", "text"]
+"""``table``: 2-D array or DataFrame; ``image``: N×H×W or N×H×W×C array; ``text``: a
+list of strings."""
 
 RandomState: TypeAlias = (
     int | np.integer[Any] | np.random.RandomState | np.random.Generator | None

@@ -15,6 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from denspu._frame import Frame
 from denspu._labels import (
     as_input_error,
     validate_groups,
@@ -32,7 +33,7 @@ class PUInput:
     """Checked arguments of ``PUClassifier.fit``; one row a sample."""
 
     X: Any
-    """A float array, a DataFrame, or an N×H×W×C image array."""
+    """A float array, a DataFrame, an N×H×W×C image array, or an array of texts."""
     kind: InputKind
     positive: BoolArray
     """True for labelled positives, False for unlabelled rows."""
@@ -53,12 +54,26 @@ def is_frame(X: Any) -> bool:
 
 
 def input_kind(X: Any) -> InputKind:
-    """Tell tables from images by the number of dimensions."""
+    """Tell texts by their type, tables from images by the number of dimensions."""
     if is_frame(X):
         return "table"
+    if _is_text(X):
+        return "text"
     with as_input_error():
         shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     return "image" if len(shape) > 2 else "table"
+
+
+def _is_text(X: Any) -> bool:
+    """Tell whether ``X`` is a sequence of strings."""
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and isinstance(X[0], str)
+    dtype = getattr(X, "dtype", None)
+    if dtype is None or len(X.shape) != 1 or len(X) == 0:
+        return False
+    if str(dtype) in ("str", "string"):
+        return True
+    return getattr(dtype, "kind", "") in "OU" and isinstance(next(iter(X)), str)
 
 
 def take_rows(X: Any, rows: BoolArray | IntArray) -> Any:
@@ -105,18 +120,23 @@ def validate_X(
             f"X is {_article(kind)}, but {type(estimator).__name__} was fitted on "
             f"{_article(fitted)}. Reshape your data to the form given to fit."
         )
-    checked = (
-        _validate_table(estimator, X, reset)
-        if kind == "table"
-        else _validate_images(estimator, X, reset)
-    )
+    check = {
+        "table": _validate_table,
+        "image": _validate_images,
+        "text": _validate_texts,
+    }
+    checked = check[kind](estimator, X, reset)
     if reset:
         estimator.input_kind_ = kind
     return checked
 
 
 def _article(kind: str) -> str:
-    return {"table": "a 2-D table", "image": "an image array"}[kind]
+    return {
+        "table": "a 2-D table",
+        "image": "an image array",
+        "text": "a list of texts",
+    }[kind]
 
 
 def _validate_table(estimator: Any, X: Any, reset: bool) -> Any:
@@ -134,9 +154,29 @@ def _validate_table(estimator: Any, X: Any, reset: bool) -> Any:
                 f"Found a table with shape {X.shape}: at least 1 row (0 sample(s)) "
                 "and 1 column (0 feature(s)) are required."
             )
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if isinstance(X, Frame):
+            _check_names(estimator, X, reset)
+        else:
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
     _refuse_bad_numbers(X, allow_nan=allows_nan(estimator))
     return X
+
+
+def _check_names(estimator: Any, X: Frame, reset: bool) -> None:
+    """Hold a Frame, which scikit-learn does not know, to the columns seen in fit."""
+    names = np.asarray(X.columns, dtype=object)
+    if reset:
+        estimator.n_features_in_ = len(names)
+        estimator.feature_names_in_ = names
+        return
+    fitted = list(getattr(estimator, "feature_names_in_", names))
+    if fitted != list(names):
+        missing = [name for name in fitted if name not in names]
+        extra = [name for name in names if name not in fitted]
+        raise InvalidInputError(
+            f"The columns are not those seen in fit: missing {missing[:8]}, unknown "
+            f"{extra[:8]}. Pass the same columns in the same order."
+        )
 
 
 def allows_nan(estimator: Any) -> bool:
@@ -173,6 +213,32 @@ def _validate_images(estimator: Any, X: Any, reset: bool) -> Any:
             f"{_hwc(estimator.image_shape_)} (height×width×channels)."
         )
     return images
+
+
+def _validate_texts(estimator: Any, X: Any, reset: bool) -> Any:
+    texts = check_texts(X)
+    if reset:
+        estimator.n_features_in_ = 1
+    return texts
+
+
+def check_texts(X: Any) -> Any:
+    """Return texts as a 1-D array of strings, refusing anything else among them."""
+    values = [X] if isinstance(X, str) else list(X)
+    if isinstance(X, str) or not values:
+        raise InvalidInputError(
+            f"X holds {'one text' if values else '0 texts'}; pass a list of texts, one "
+            "a sample."
+        )
+    for i, value in enumerate(values):
+        if not isinstance(value, str):
+            raise InvalidInputError(
+                f"X[{i}] is {value!r} ({type(value).__name__}), not a text. Pass a "
+                "list of strings; write '' for an empty one."
+            )
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = values
+    return texts
 
 
 def check_images(X: Any) -> Any:

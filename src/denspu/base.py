@@ -451,7 +451,7 @@ def refuse_kind(part: Any, kind: str, argument: str) -> None:
     """Raise if a part cannot take the kind of input at hand."""
     inputs = getattr(part, "inputs", None)
     if inputs is not None and kind not in inputs:
-        given = {"image": "an image array", "table": "a table"}.get(kind, kind)
+        given = {"image": "an image array", "table": "a table", "text": "texts"}[kind]
         raise InvalidParameterError(
             f"{argument}={type(part).__name__} takes {' or '.join(inputs)} input, and "
             f"would be given {given}. Choose another {argument}."

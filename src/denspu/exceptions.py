@@ -10,12 +10,14 @@
     ├── DeviceError (RuntimeError)          the device asked for is absent
     ├── DataNotFoundError (FileNotFoundError)   a benchmark set is not here
     ├── DataIntegrityError (ValueError)     a file is not what it should be
+    ├── ModelFileError (ValueError)         a model cannot be saved or loaded
     └── MissingDependencyError (ImportError)    an extra is not installed
 
     DensPUWarning (UserWarning)
     ├── DegenerateFitWarning                one class for (almost) everything
     ├── WeakBoundaryWarning                 the boundary does not separate
     ├── FewRowsWarning                      too few rows to rely on estimates
+    ├── ModelVersionWarning                 a model was saved by other versions
     ├── PriorDisagreementWarning            estimates of the prior lie far apart
     └── SelectionWarning                    fewer negatives than asked for
 
@@ -61,6 +63,10 @@ class DataIntegrityError(DensPUError, ValueError):
     """A data file does not hold what its name promises."""
 
 
+class ModelFileError(DensPUError, ValueError):
+    """A model cannot be saved, or a folder does not hold one that can be loaded."""
+
+
 class MissingDependencyError(DensPUError, ImportError):
     """An optional package is needed and not installed."""
 
@@ -79,6 +85,10 @@ class WeakBoundaryWarning(DensPUWarning):
 
 class FewRowsWarning(DensPUWarning):
     """So few labelled or unlabelled rows that estimates say little."""
+
+
+class ModelVersionWarning(DensPUWarning):
+    """A model was saved by versions that may answer differently."""
 
 
 class PriorDisagreementWarning(DensPUWarning):

@@ -9,16 +9,24 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from denspu.benchmark import read_records
+from denspu.benchmark import read_records, work
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
+from denspu.benchmark.oracle import Supervised
 from denspu.benchmark.runner import Clock, only_writer, run_spec
 from denspu.benchmark.spec import load_spec, parse_spec
 from denspu.benchmark.work import Place, encoder_folder, make_data, run_cell
-from denspu.exceptions import InvalidParameterError
+from denspu.encoders import ContrastiveEncoder
+from denspu.exceptions import DeviceError, FewRowsWarning, InvalidParameterError
+from denspu.methods.elkan_noto import ElkanNoto
+from denspu.methods.nnpu import NNPU
 
 QUICK = """
 title = "quick"
@@ -161,12 +169,11 @@ def test_a_cell_that_raises_is_recorded_and_the_rest_goes_on(tmp_path):
     outcome = run(spec, out)
     assert (outcome.ran, outcome.failed) == (2, 2)
     assert "at least 2 are needed" in read_records(out)[0].extra["error"]
-    wrong = {**FAST, "parameters": {"variant": "nonsense"}}
-    outcome = run(spec_of(wrong, {**FAST, "name": "right"}), out)
+    wrong = {"name": "wrong", "method": "nnpu", "prior": "true"}
+    wrong["parameters"] = {"network": "vgg16"}  # not on 8×8 images
+    outcome = run(spec_of(wrong, FAST), out)
     assert (outcome.ran, outcome.failed) == (2, 1)
-    wrong, right = read_records(out)[2:]
-    assert "'variant' parameter of ElkanNoto" in wrong.extra["error"]
-    assert not failed(right)
+    assert "network='vgg16'" in read_records(out)[2].extra["error"]
 
 
 def test_failures_are_run_again_only_when_asked(tmp_path, monkeypatch):
@@ -225,10 +232,11 @@ def test_two_runs_cannot_write_to_the_same_records(tmp_path):
 
 def test_processes_give_the_same_figures(quick, tmp_path):
     spec = load_spec(quick)
-    run(spec, tmp_path / "one.jsonl")
-    outcome = run(spec, tmp_path / "two.jsonl", jobs=2)
+    one, two = tmp_path / "one" / "r.jsonl", tmp_path / "two" / "r.jsonl"
+    run(spec, one)
+    outcome = run(spec, two, jobs=2)
     assert outcome.ran == 8
-    assert figures(tmp_path / "one.jsonl") == figures(tmp_path / "two.jsonl")
+    assert figures(one) == figures(two)
 
 
 def test_a_process_that_dies_is_told_and_replaced(quick, tmp_path):
@@ -252,7 +260,7 @@ def test_killed_twice_and_resumed_it_equals_one_run(quick, tmp_path):
     """Kill -9 at moments that differ from run to run: no cell is lost or doubled."""
     command = [sys.executable, "-m", "denspu", "bench", "run", str(quick)]
     command += ["--device", "cpu", "--records"]
-    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
+    whole, cut = tmp_path / "whole" / "r.jsonl", tmp_path / "cut" / "r.jsonl"
     run(load_spec(quick), whole)
     rng = np.random.default_rng()
     for least in (1, 3):
@@ -331,7 +339,7 @@ def test_other_settings_are_another_encoder():
 
 def test_a_cell_is_a_task_a_row_and_a_seed():
     spec = spec_of(FAST)
-    assert cells_of(spec) == [Cell(spec.tasks[0], spec.rows[0], 10, "last")]
+    assert cells_of(spec) == [Cell(spec.tasks[0], spec.rows[0], 10)]
 
 
 def test_warnings_go_into_the_record(recwarn):
@@ -341,3 +349,275 @@ def test_warnings_go_into_the_record(recwarn):
     [told] = record.extra["warnings"]
     assert told.startswith("DegenerateFitWarning: LabelPropagation calls")
     assert not [w for w in recwarn if w.category.__module__.startswith("denspu")]
+
+
+# --- what methods and encoders are told -----------------------------------------------
+
+
+class Told(Exception):
+    """Ends a run once something has been seen."""
+
+
+def watch_fit(monkeypatch, cls):
+    """Replace ``fit`` by one that remembers whom and what it was given."""
+    seen = {}
+
+    def fit(self, X, y, **given):
+        seen.update(model=self, X=X, y=np.asarray(y), **given)
+        raise Told
+
+    monkeypatch.setattr(cls, "fit", fit)
+    return seen
+
+
+def test_a_method_sees_the_labels_of_p_alone(monkeypatch):
+    seen = watch_fit(monkeypatch, ElkanNoto)
+    cell = cells_of(spec_of(FAST))[0]
+    assert "Told" in run_cell(cell, Place("cpu")).extra["error"]
+    pu, _ = make_data(cell.task, 10)
+    assert np.array_equal(seen["y"], pu.y)
+    assert seen["y"].sum() < pu.oracle.labels.sum()
+    assert set(seen) == {"model", "X", "y"}
+    assert seen["model"].random_state == 10
+
+
+def test_an_encoder_sees_the_labels_of_p_alone(monkeypatch, tmp_path):
+    seen = watch_fit(monkeypatch, ContrastiveEncoder)
+    spec = spec_of({**FAST, "encoder": "shared"}, shared_encoder={"epochs": 3})
+    run(spec, tmp_path / "records.jsonl", encoders=tmp_path)
+    pu, _ = make_data(spec.tasks[0], 10)
+    assert np.array_equal(seen["y"], pu.y)
+    assert seen["model"].random_state == 10
+    assert seen["model"].epochs == 3
+
+
+@pytest.mark.parametrize("scenario", ["one-sample", "two-sample"])
+def test_prior_and_scenario_are_those_of_the_task(monkeypatch, scenario):
+    seen = watch_fit(monkeypatch, NNPU)
+    for prior in ("true", "estimate"):
+        row = {"name": "nnPU", "method": "nnpu", "prior": prior}
+        cell = cells_of(spec_of(row, scenario=scenario))[0]
+        run_cell(cell, Place("cpu"))
+        pu, _ = make_data(cell.task, 10)
+        truth = pu.oracle.labels
+        overall = truth.mean() if scenario == "one-sample" else truth[pu.y == 0].mean()
+        wanted = pytest.approx(overall) if prior == "true" else "estimate"
+        assert seen["model"].prior == wanted
+        assert seen["model"].scenario == scenario
+
+
+def test_an_encoder_belongs_to_a_task_and_a_seed():
+    row = {**FAST, "encoder": "shared"}
+    cells = [
+        *cells_of(spec_of(row, seeds=(10, 11))),
+        *cells_of(spec_of(row, n_labeled=0.3)),
+    ]
+    assert len({cell.encoder_id for cell in cells}) == 3
+    two = cells_of(spec_of(row, {**OTHER, "encoder": "shared"}))
+    assert two[0].encoder_id == two[1].encoder_id
+
+
+def test_the_supervised_risk_is_weighted_to_the_prior():
+    rng = np.random.default_rng(12)
+    p, n = rng.normal(size=7), rng.normal(size=9)
+    caught = {}
+
+    class Task:
+        known_negative = None
+
+        def network(self):
+            return torch.nn.Identity()
+
+        def loss(self, risk):
+            caught["risk"] = risk
+
+        def batches(self, **given):
+            return None
+
+        def train(self, *given, **more):
+            return None
+
+    Supervised(prior=0.3)._learn(Task())
+    wanted = 0.3 * np.log1p(np.exp(-p)).mean() + 0.7 * np.log1p(np.exp(n)).mean()
+    found = caught["risk"](torch.tensor(p), torch.tensor(n))
+    assert float(found) == pytest.approx(wanted)
+
+
+# --- what goes wrong ------------------------------------------------------------------
+
+
+def test_an_encoder_that_fails_is_tried_once_and_told_in_its_cells(
+    tmp_path, monkeypatch
+):
+    tries = []
+
+    def fit(self, X, y):
+        tries.append(1)
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr("denspu.benchmark.work.ContrastiveEncoder.fit", fit)
+    spec = spec_of({**FAST, "encoder": "shared"}, {**OTHER, "encoder": "shared"})
+    out = tmp_path / "records.jsonl"
+    outcome = run(spec, out, encoders=tmp_path / "encoders")
+    assert (outcome.ran, outcome.failed, len(tries)) == (2, 2, 1)
+    errors = [r.extra["error"] for r in read_records(out)]
+    assert errors == ["Its shared encoder failed. RuntimeError: no memory"] * 2
+
+
+def test_warnings_of_an_encoder_reach_every_record(tmp_path, monkeypatch):
+    plain = ContrastiveEncoder.fit
+
+    def fit(self, X, y=None):
+        warnings.warn("it collapsed", FewRowsWarning, stacklevel=1)
+        return plain(self, X, y)
+
+    monkeypatch.setattr("denspu.benchmark.work.ContrastiveEncoder.fit", fit)
+    short = {"epochs": 1, "batch_size": 64}
+    row = {**FAST, "encoder": "shared"}
+    spec = spec_of(row, shared_encoder=short, positive=[0, 1], n_labeled=30)
+    out = tmp_path / "records.jsonl"
+    run(spec, out, encoders=tmp_path / "encoders")
+    [record] = read_records(out)
+    assert "shared encoder: FewRowsWarning: it collapsed" in record.extra["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "error"),
+    [
+        ("extra", {"oracle": {"purity": float("nan")}}, None),
+        ("estimates", {"prior": np.float32(0.5), "interval": np.ones(2)}, None),
+        ("metrics", {"f1": float("nan")}, "f1 is nan"),
+    ],
+)
+def test_odd_figures_do_not_end_the_run(tmp_path, monkeypatch, part, value, error):
+    plain = work.measure
+
+    def measure(*given, **more):
+        return replace(plain(*given, **more), **{part: value})
+
+    monkeypatch.setattr(work, "measure", measure)
+    out = tmp_path / "records.jsonl"
+    assert run(spec_of(FAST, OTHER), out).ran == 2
+    record = read_records(out)[0]
+    assert failed(record) == (error is not None)
+    assert (error or "") in record.extra.get("error", "")
+    if part == "estimates":
+        assert record.estimates == {"prior": 0.5, "interval": [1.0, 1.0]}
+    if part == "extra":
+        assert record.extra["oracle"] == {"purity": None}
+
+
+def test_what_would_make_every_cell_fail_is_an_error_at_once(tmp_path, monkeypatch):
+    out = tmp_path / "records.jsonl"
+    with pytest.raises(DeviceError):
+        run_spec(spec_of(FAST), out, device="cuda:77", verbose=0)
+    monkeypatch.setattr(
+        "denspu.benchmark.runner.loaded", lambda name: (_ for _ in ()).throw(Told(name))
+    )
+    with pytest.raises(Told, match="digits"):
+        run(spec_of(FAST), out)
+    assert read_records(out) == []
+
+
+def test_a_cell_that_takes_too_long_is_ended(tmp_path):
+    slow = {"name": "slow", "method": "nnpu", "prior": "true"}
+    slow["parameters"] = {"epochs": 1_000_000}
+    out = tmp_path / "records.jsonl"
+    outcome = run(spec_of(slow), out, cell_limit=8.0)
+    assert (outcome.ran, outcome.failed) == (1, 1)
+    assert "more than the 8 s a cell may take" in read_records(out)[0].extra["error"]
+
+
+def test_a_script_without_a_guard_is_told(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from denspu.benchmark.runner import run_spec\n"
+        "from denspu.benchmark.spec import load_spec\n"
+        f"run_spec(load_spec({str(tmp_path / 'quick.toml')!r}), "
+        f"{str(tmp_path / 'records.jsonl')!r}, device='cpu', jobs=2, verbose=0)\n"
+    )
+    (tmp_path / "quick.toml").write_text(QUICK)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120
+    )
+    assert "must do so under if __name__" in done.stderr
+    assert read_records(tmp_path / "records.jsonl") == []
+
+
+def test_no_worker_outlives_a_run_that_is_killed(tmp_path):
+    slow = QUICK + "[rows.parameters]\nfolds = 100\n"
+    (tmp_path / "slow.toml").write_text(slow)
+    words = ["bench", "run", str(tmp_path / "slow.toml"), "--device", "cpu", "--jobs"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "denspu", *words, "2"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.time() + 60
+    while len(workers := children_of(process.pid)) < 2 and time.time() < deadline:
+        time.sleep(0.1)
+    assert len(workers) >= 2
+    time.sleep(3)
+    process.kill()
+    process.wait()
+    while any(alive(pid) for pid in workers) and time.time() < deadline:
+        time.sleep(0.1)
+    assert not any(alive(pid) for pid in workers)
+
+
+def children_of(pid):
+    """Return the workers that a process has spawned."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            words = (folder / "cmdline").read_text()
+        except OSError:
+            continue
+        if int(parent) == pid and "spawn_main" in words:
+            found.append(int(folder.name))
+    return found
+
+
+def alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+# --- records of other specs -----------------------------------------------------------
+
+
+def test_the_same_cell_of_another_spec_is_taken_over(tmp_path):
+    first = spec_of(FAST)
+    run(first, tmp_path / "first.jsonl")
+    second = replace(spec_of({**FAST, "name": "the same"}, OTHER), name="second")
+    outcome = run(second, tmp_path / "second.jsonl")
+    assert (outcome.ran, outcome.skipped) == (1, 1)
+    taken = read_records(tmp_path / "second.jsonl")[0]
+    assert taken.extra["taken_from"] == "made"
+    assert taken.extra["spec"] == "second"
+    assert taken.variant == "the same"
+    assert taken.metrics == read_records(tmp_path / "first.jsonl")[0].metrics
+    assert run(second, tmp_path / "second.jsonl").ran == 0
+
+
+def test_failures_of_before_are_counted(tmp_path):
+    out = tmp_path / "records.jsonl"
+    spec = spec_of(FAST, OTHER, n_labeled=1)
+    assert run(spec, out).failed == 2
+    again = run(spec, out)
+    assert (again.ran, again.failed, again.failed_before) == (0, 0, 2)
+    retried = run(spec, out, retry=True)
+    assert (retried.ran, retried.failed, retried.failed_before) == (2, 2, 0)
+
+
+def test_the_clock_learns_encoders_from_records(tmp_path):
+    cell = cells_of(spec_of({**FAST, "encoder": "shared"}))[0]
+    record = run_cell(cells_of(spec_of(FAST))[0], Place("cpu"))
+    clock = Clock(100)
+    seconds = {"total": 2.0, "shared_encoder": 150.0}
+    clock.learn_from(cell, replace(record, seconds=seconds))
+    assert clock.longest == {"fast": 2.0, "encoder of digits": 150.0}

@@ -284,17 +284,17 @@ def test_what_happened_on_several_tasks_is_said_in_short():
 
 
 def test_notes_word_for_word():
-    spec = replace(SPEC, tasks=(A, B), tuning=4, note="The end.")
+    spec = replace(SPEC, tasks=(A, B), note="The end.")
     assert notes_of(spec, records_of(SPEC, FIGURES)) == [
         "A: data set digits, one-sample, SCAR; labelled: 100.",
         "B: data set digits, positive classes 0, 1, 50 % of the positives kept, "
         "one-sample, SAR; labelled: 20 % of the positives.",
         "In brackets: what the paper prints, and ours minus it.",
-        "Seeds: 0, 1, 2. Judged are the last epoch's weights, never the best epoch on "
-        "the test set.",
-        "Tuning: 4 settings of each row were tried on a validation part of the "
-        "training data.",
+        "Seeds: 0, 1, 2. Judged are the last epoch's weights, never those of the best "
+        "epoch on the test set.",
+        "Settings were fixed beforehand and not tried out on these data.",
         "Seconds: median over cells; device: a GPU.",
+        "Code: commit abc.",
         "nnPU: As told.",
         "The end.",
     ]
@@ -320,6 +320,31 @@ def test_notes_name_every_device_but_not_that_of_failures():
         "Seconds: median over cells; device: two (2 cells), one (1 cells)."
         in notes_of(SPEC, records)
     )
+
+
+def test_notes_name_rows_that_choose_or_were_tried_out_and_every_version():
+    ours, other = SPEC.rows[:2]
+    rows = (
+        replace(ours, tuning="twenty settings"),
+        replace(other, selection="label-free"),
+        *SPEC.rows[2:],
+    )
+    spec = replace(SPEC, rows=rows)
+    cells = cells_of(spec)
+    records = [
+        record(cells[0], 0.9, commit="one"),
+        record(cells[1], 0.9, commit="two-dirty"),
+    ]
+    said = notes_of(spec, records)
+    assert any(
+        f"test set; {other.name}: those that the method's own label-free rule" in text
+        for text in said
+    )
+    assert (
+        "Settings were fixed beforehand and not tried out on these data, but for "
+        f"{ours.name}: twenty settings." in said
+    )
+    assert "Code: commits one, two; 1 cells ran with changes on top." in said
 
 
 def test_notes_say_how_many_cells_ran_at_once():
@@ -420,7 +445,7 @@ def test_another_metric_can_be_compared():
 
 
 def three_tasks():
-    C = replace(A, name="C", n_labeled=50)
+    C = replace(A, name="C", positive=(2, 3))
     rows = (OTHER, replace(OTHER, name="half", parameters={"epochs": 1}), OURS, ORACLE)
     spec = replace(SPEC, tasks=(A, B, C), rows=rows)
     figures = {
@@ -445,6 +470,18 @@ def test_over_tasks_is_the_mean_of_means_with_an_interval_over_tasks():
     assert found[0].n == 3
     assert found[0].mean == pytest.approx(means.mean())
     assert found[0].mean - found[0].half_width == pytest.approx(low)
+
+
+def test_tasks_that_differ_in_their_labels_alone_count_as_one():
+    """Six shares of labels on two sets are two tasks, too few for an interval."""
+    spec, _ = three_tasks()
+    spec = replace(
+        spec,
+        tasks=tuple(replace(A, name=n, n_labeled=i + 5) for i, n in enumerate("ABC")),
+    )
+    figures = {(row, t): (0.9, 0.8) for row in ("ours", "nnPU") for t in "ABC"}
+    found = differences(spec, records_of(spec, figures))
+    assert {d.task for d in found} == {"A", "B", "C"}
 
 
 def test_table_of_differences_word_for_word():
@@ -482,14 +519,11 @@ def test_more_tasks_than_rows_stand_below_each_other():
         ["digits 10", "–"],
         ["digits 20", "–"],
         ["digits 30", "–"],
-        ["over tasks", "+12.50 (-19.27 to +44.27, 2 tasks)"],
     ]
     assert verdicts(spec, found) == [
         "Against nnPU: ahead on 0 of 5 tasks with an interval above 0. Not told apart "
         "on: digits 1 (+10.00); digits 2.5 (+15.00). No seed in common on: digits 10; "
         "digits 20; digits 30.",
-        "Over tasks: ahead of 0 of 1 row with an interval above 0. Not told apart "
-        "from: nnPU (+12.50).",
     ]
 
 

@@ -12,7 +12,7 @@ from denspu.benchmark.record import Record
 from denspu.benchmark.spec import Row, Spec, Task
 
 ID_LENGTH = 16
-WORDS_ONLY = ("name", "tasks", "printed", "note")
+WORDS_ONLY = ("name", "tasks", "printed", "note", "selection", "tuning")
 """Settings that change how a table reads, not what is measured."""
 
 
@@ -23,7 +23,6 @@ class Cell:
     task: Task
     row: Row
     seed: int
-    selection: str
     shared_encoder: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the encoder it shares; empty where it has its own."""
 
@@ -34,7 +33,6 @@ class Cell:
             "task": _facts(self.task),
             "row": _facts(self.row),
             "seed": self.seed,
-            "selection": self.selection,
         }
         if self.shared_encoder:
             facts["shared_encoder"] = self.shared_encoder
@@ -59,7 +57,6 @@ def cells_of(spec: Spec) -> list[Cell]:
             task,
             row,
             seed,
-            spec.selection,
             spec.shared_encoder if row.encoder == "shared" else {},
         )
         for seed in spec.seeds

@@ -28,6 +28,9 @@ from denspu.benchmark.tables import (
 
 LEVEL = 0.95
 OVER_TASKS = "over tasks"
+FEWEST_TASKS = 3
+"""Tasks from which an interval over them is given. Tasks that differ in their labels
+only are one: they share their rows."""
 FEW = 4
 """Columns that always fit on a page."""
 
@@ -80,7 +83,7 @@ def differences(
     """Return reference minus row, for every other row: by task, then over tasks.
 
     Nothing for a task on which the two have no seed in common, and none over tasks
-    with fewer than two of them.
+    with fewer than three that differ in more than their labels.
     """
     if spec.reference is None:
         return []
@@ -102,9 +105,14 @@ def _of_row(found: Found, reference: Row, row: Row, key: str) -> list[Difference
             middle, half = t_interval(paired)
             n = len(paired)
             out.append(Difference(row.name, task.name, middle, half, n, oracle))
-    if len(out) > 1:
-        middle, half = t_interval([d.mean for d in out])
-        out.append(Difference(row.name, None, middle, half, len(out), oracle))
+    kinds: dict[object, list[float]] = {}
+    for task in found.spec.tasks:
+        same = (task.dataset, task.positive, task.keep_positive)
+        kinds.setdefault(same, []).extend(d.mean for d in out if d.task == task.name)
+    means = [mean(values) for values in kinds.values() if values]
+    if len(means) >= FEWEST_TASKS:
+        middle, half = t_interval(means)
+        out.append(Difference(row.name, None, middle, half, len(means), oracle))
     return out
 
 

@@ -8,6 +8,7 @@ leave behind, half a line at the end, is not read, and is cut off by the next wr
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -87,13 +88,33 @@ def command() -> str:
 def write_record(record: Record, path: str | Path) -> None:
     """Append one record to a ``.jsonl`` file."""
     path = Path(path)
+    for name, value in record.metrics.items():
+        if not math.isfinite(value):
+            raise ValueError(f"{name} is {value}, which is no figure and no JSON.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    line = json.dumps(asdict(record), sort_keys=True, allow_nan=False) + "\n"
+    line = json.dumps(plain(asdict(record)), sort_keys=True, allow_nan=False) + "\n"
     with path.open("ab") as file:
         _mend_end(path)
         file.write(line.encode())
         file.flush()
         os.fsync(file.fileno())
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON knows it: NumPy's become Python's, NaN and inf null."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    return str(value)
 
 
 def _mend_end(path: Path) -> None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from denspu._device import resolve_device
 from denspu._progress import progress
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
 from denspu.benchmark.record import Record, read_records, write_record
 from denspu.benchmark.spec import Spec
-from denspu.benchmark.work import Place, encoder_folder
+from denspu.benchmark.work import Place, died, encoder_folder, facts_of, loaded
 from denspu.benchmark.workers import Here, Job, Pool, Processes
 from denspu.exceptions import InvalidParameterError
 
@@ -33,6 +34,8 @@ class Outcome:
     """Recorded before."""
     left: int = 0
     """Not begun: the budget would not have lasted."""
+    failed_before: int = 0
+    """Of those recorded before."""
     seconds: float = 0.0
 
 
@@ -52,6 +55,13 @@ class Clock:
     def learn(self, what: str, seconds: float) -> None:
         """Remember how long a job took."""
         self.longest[what] = max(self.longest.get(what, 0.0), seconds)
+
+    def learn_from(self, cell: Cell, record: Record) -> None:
+        """Remember what a record says of its cell and of the encoder it shares."""
+        self.learn(cell.row.name, record.seconds["total"])
+        if "shared_encoder" in record.seconds:
+            kind = _encoder_kind(cell.task.dataset)
+            self.learn(kind, record.seconds["shared_encoder"])
 
     def allows(self, what: str) -> bool:
         """Tell whether a job would end in time, judged by others of its kind.
@@ -73,6 +83,7 @@ def run_spec(
     seeds: tuple[int, ...] | None = None,
     rows: tuple[str, ...] | None = None,
     retry: bool = False,
+    cell_limit: float | None = None,
     verbose: int = 1,
     report: Report | None = None,
 ) -> Outcome:
@@ -85,7 +96,8 @@ def run_spec(
         File of records; one run at a time may write to it.
     budget : float
         Seconds. No cell is begun that would not end within it, judged by the longest
-        of its row so far.
+        of its row so far. The first cell of all is begun in any case, and the first of
+        a row is judged by the longest of the others.
     device : str
         Of all methods.
     jobs : int
@@ -97,6 +109,9 @@ def run_spec(
         Run only these.
     retry : bool
         Run cells again whose record is an error.
+    cell_limit : float, optional
+        Seconds after which a cell is ended and recorded as failed; cells then run in
+        processes of their own.
     report : callable, optional
         Called with each cell and its record.
     """
@@ -106,16 +121,23 @@ def run_spec(
     place = Place(device, Path(encoders), spec.name, spec_hash(spec), jobs)
     with only_writer(out):
         known = recorded(read_records(out))
+        borrow(spec, out, known, place, chosen(spec, seeds, rows))
         clock = Clock(budget)
         wanted = chosen(spec, seeds, rows)
         pending = [
             c for c in wanted if c.id not in known or (retry and failed(known[c.id]))
         ]
+        prepare(pending, device)
         for cell in wanted:
             if cell.id in known:
-                clock.learn(cell.row.name, known[cell.id].seconds["total"])
-        outcome = Outcome(skipped=len(wanted) - len(pending))
-        pool: Pool = Here(place) if jobs == 1 else Processes(place, jobs)
+                clock.learn_from(cell, known[cell.id])
+        outcome = Outcome(
+            skipped=len(wanted) - len(pending),
+            failed_before=sum(failed(known[c.id]) for c in wanted if c.id in known)
+            - sum(c.id in known for c in pending),
+        )
+        alone = jobs == 1 and cell_limit is None
+        pool: Pool = Here(place) if alone else Processes(place, jobs, cell_limit)
         with progress(spec.name, len(pending), verbose) as advance, pool:
             for cell, record in work_through(pending, pool, clock, place):
                 write_record(record, out)
@@ -151,6 +173,29 @@ def chosen(
     ]
 
 
+def prepare(cells: list[Cell], device: str) -> None:
+    """Find out at once what would make every cell fail: device and data."""
+    resolve_device(device)
+    for name in dict.fromkeys(cell.task.dataset for cell in cells):
+        loaded(name)
+
+
+def borrow(
+    spec: Spec, out: Path, known: dict[str, Record], place: Place, wanted: list[Cell]
+) -> None:
+    """Take over the records of the same cells from the other specs beside ``out``."""
+    others = (path for path in sorted(out.parent.glob("*.jsonl")) if path != out)
+    elsewhere = recorded(r for path in others for r in read_records(path))
+    for cell in wanted:
+        found = elsewhere.get(cell.id)
+        if cell.id in known or found is None or failed(found):
+            continue
+        extra = {**found.extra, **facts_of(cell, place)}
+        extra |= {"jobs": found.extra.get("jobs", 1), "taken_from": found.extra["spec"]}
+        known[cell.id] = replace(found, variant=cell.row.name, extra=extra)
+        write_record(known[cell.id], out)
+
+
 @contextmanager
 def only_writer(out: Path) -> Iterator[None]:
     """Keep other runs from writing to the same records."""
@@ -174,13 +219,15 @@ def only_writer(out: Path) -> Iterator[None]:
 def work_through(
     cells: list[Cell], pool: Pool, clock: Clock, place: Place
 ) -> Iterator[tuple[Cell, Record]]:
-    """Yield cells with their records as they end; encoders go before their cells."""
+    """Yield cells with their records as they end; encoders go before their cells.
+
+    An encoder is tried once. Where it fails, its cells are recorded with its error.
+    """
     waiting, in_work = list(cells), 0
     training: set[Path] = set()
-    tried: set[Path] = set()
     while True:
         while pool.free():
-            job = _next(waiting, training, tried, clock, place)
+            job = _next(waiting, training, clock, place)
             if job is None:
                 break
             if job.encoder:
@@ -191,27 +238,36 @@ def work_through(
             in_work += 1
         if not in_work:
             return
-        for job, record, seconds in pool.wait():
+        for ended in pool.wait():
             in_work -= 1
-            clock.learn(_kind(job), seconds)
-            if record is not None:
-                yield job.cell, record
-            else:
-                folder = encoder_folder(job.cell, place)
-                training.discard(folder)
-                tried.add(folder)
+            clock.learn(_kind(ended.job), ended.seconds)
+            if ended.record is not None:
+                yield ended.job.cell, ended.record
+                continue
+            folder = encoder_folder(ended.job.cell, place)
+            training.discard(folder)
+            if ended.error is None:
+                continue
+            reason = f"Its shared encoder failed. {ended.error}"
+            for cell in [c for c in waiting if _needs(c, folder, place)]:
+                waiting.remove(cell)
+                yield cell, died(cell, place, reason, 0.0)
+
+
+def _needs(cell: Cell, folder: Path, place: Place) -> bool:
+    return cell.row.encoder == "shared" and encoder_folder(cell, place) == folder
+
+
+def _encoder_kind(dataset: str) -> str:
+    return f"encoder of {dataset}"
 
 
 def _kind(job: Job) -> str:
-    return f"encoder of {job.cell.task.dataset}" if job.encoder else job.cell.row.name
+    return _encoder_kind(job.cell.task.dataset) if job.encoder else job.cell.row.name
 
 
 def _next(
-    waiting: list[Cell],
-    training: set[Path],
-    tried: set[Path],
-    clock: Clock,
-    place: Place,
+    waiting: list[Cell], training: set[Path], clock: Clock, place: Place
 ) -> Job | None:
     """Return the first job that is ready and would end in time."""
     for cell in waiting:
@@ -220,7 +276,7 @@ def _next(
             folder = encoder_folder(cell, place)
             if folder in training:
                 continue
-            job.encoder = not folder.exists() and folder not in tried
+            job.encoder = not folder.exists()
         if clock.allows(_kind(job)):
             return job
     return None

@@ -13,6 +13,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from denspu._parameters import check_parameters
 from denspu._registry import registry
 from denspu.data._sets import find_set
 from denspu.exceptions import InvalidParameterError, did_you_mean
@@ -40,6 +41,8 @@ METRICS = (
     "roc_auc",
     "average_precision",
 )
+RESERVED = ("random_state", "device", "verbose", "prior", "scenario")
+"""Parameters that no row may set: they follow from spec, task, row and command."""
 SUPERVISED = "supervised"
 """In place of a method: ordinary training on true labels; rows with an oracle only."""
 
@@ -82,6 +85,11 @@ class Row:
     all."""
     tasks: tuple[str, ...] | None = None
     """Names of the tasks it runs on; all if not given."""
+    selection: str = "last"
+    """Whose weights are judged: the last epoch's, or those that the method itself
+    chooses without a label. The best epoch on the test set is never an option."""
+    tuning: str = ""
+    """What was tried out on these data before the runs; nothing if empty."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What the paper prints, in percent: task, then metric."""
     note: str = ""
@@ -102,13 +110,8 @@ class Spec:
     """Columns of the table: the metrics of each task, or one metric on all tasks."""
     reference: str | None = None
     """Name of the row that others are compared with."""
-    selection: str = "last"
-    """Whose weights are judged: the last epoch's, or those a label-free criterion
-    chose. The best epoch on the test set is never an option."""
     shared_encoder: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the contrastive encoder that rows with ``encoder="shared"`` use."""
-    tuning: int = 0
-    """Settings tried for each row on a validation part before these runs."""
     note: str = ""
 
     def rows_of(self, task: Task) -> tuple[Row, ...]:
@@ -141,6 +144,10 @@ def load_spec(path: str | Path) -> Spec:
 def parse_spec(table: Mapping[str, Any], name: str) -> Spec:
     """Return the spec a table of settings describes."""
     where = f"spec {name!r}"
+    if "name" in table:
+        raise InvalidParameterError(
+            f"{where} gives itself a name. Its file's name is its name: leave it out."
+        )
     given = {"name": name, **table}
     given["tasks"] = tuple(
         _part(Task, t, f"task {i + 1} of {where}")
@@ -166,6 +173,8 @@ def _tables(given: Mapping[str, Any], key: str, where: str) -> list[Any]:
 
 def _part(kind: type, given: Mapping[str, Any], where: str) -> Any:
     """Build one dataclass from a table, refusing what it does not know."""
+    if not isinstance(given, Mapping):
+        raise InvalidParameterError(f"{where} must be a table, not {given!r}.")
     known = {f.name: f for f in fields(kind)}
     for key in given:
         if key not in known:
@@ -222,11 +231,16 @@ def _check(spec: Spec, where: str) -> None:
     _unique("task", [t.name for t in spec.tasks], where)
     _unique("row", [r.name for r in spec.rows], where)
     _unique("seed", [str(s) for s in spec.seeds], where)
-    if not spec.seeds:
-        raise InvalidParameterError(f"seeds of {where} is empty. Give at least one.")
+    for key in ("seeds", "metrics"):
+        if not getattr(spec, key):
+            raise InvalidParameterError(
+                f"{key} of {where} is empty. Give at least one."
+            )
+    if min(spec.seeds) < 0:
+        raise InvalidParameterError(f"seeds of {where} must be 0 or more.")
     for metric in spec.metrics:
         _known("metric", metric, METRICS, where)
-    registry().get("contrastive", "encoder").build(**spec.shared_encoder)
+    _check_encoder(spec, where)
     tasks = [t.name for t in spec.tasks]
     if spec.reference is not None:
         _known("reference", spec.reference, [r.name for r in spec.rows], where)
@@ -236,10 +250,74 @@ def _check(spec: Spec, where: str) -> None:
     for row in spec.rows:
         for name in (*(row.tasks or ()), *row.printed):
             _known(f"task of row {row.name!r}", name, tasks, where)
-        for claims in row.printed.values():
-            for metric in claims:
-                _known(f"printed metric of row {row.name!r}", metric, METRICS, where)
+        _check_printed(row, where)
         _check_row(row, where)
+    for task in spec.tasks:
+        for row in spec.rows_of(task):
+            _check_pair(row, task, where)
+    _check_twins(spec, where)
+
+
+def _check_encoder(spec: Spec, where: str) -> None:
+    _not_reserved(spec.shared_encoder, f"shared_encoder of {where}")
+    try:
+        encoder = registry().get("contrastive", "encoder").build(**spec.shared_encoder)
+        check_parameters(encoder)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"shared_encoder of {where}: {error}") from None
+
+
+def _check_printed(row: Row, where: str) -> None:
+    for task, claims in row.printed.items():
+        if not isinstance(claims, Mapping):
+            raise InvalidParameterError(
+                f"printed.{task} of row {row.name!r} in {where} must be a table of "
+                "metrics."
+            )
+        for metric, value in claims.items():
+            _known(f"printed metric of row {row.name!r}", metric, METRICS, where)
+            if not isinstance(value, int | float) or not 1 < value <= 100:
+                raise InvalidParameterError(
+                    f"printed.{task}.{metric}={value!r} of row {row.name!r} in {where} "
+                    "must be a number in percent."
+                )
+
+
+def _check_pair(row: Row, task: Task, where: str) -> None:
+    """Refuse a method on a task that was drawn in a way it cannot handle."""
+    if row.method == SUPERVISED:
+        return
+    takes = registry().get(row.method).scenario
+    if takes not in ("any", task.scenario):
+        raise InvalidParameterError(
+            f"Row {row.name!r} of {where} has method={row.method!r}, which is for the "
+            f"{takes} scenario, and task {task.name!r} is {task.scenario}. Name its "
+            "tasks in the row."
+        )
+
+
+def _check_twins(spec: Spec, where: str) -> None:
+    """Refuse two rows, or two tasks, that would be the same runs."""
+    from denspu.benchmark.cells import cells_of
+
+    seen: dict[str, str] = {}
+    for cell in cells_of(spec):
+        other = seen.setdefault(cell.id, cell.title)
+        if other != cell.title:
+            raise InvalidParameterError(
+                f"{where} asks for one run twice: {other}, and {cell.title}. Take one "
+                "out."
+            )
+
+
+def _not_reserved(parameters: Mapping[str, Any], where: str) -> None:
+    for name in RESERVED:
+        if name in parameters:
+            raise InvalidParameterError(
+                f"{where} sets {name!r}, which the benchmark itself decides: seeds "
+                "from the spec, scenario from the task, prior from the row's 'prior', "
+                "device from the command. Leave it out."
+            )
 
 
 def _check_task(task: Task, where: str) -> None:
@@ -248,6 +326,20 @@ def _check_task(task: Task, where: str) -> None:
         raise InvalidParameterError(
             f"n_labeled={task.n_labeled!r} of task {task.name!r} in {where} must be a "
             "count above 0 or a share between 0 and 1."
+        )
+    classes = find_set(task.dataset).class_names
+    known = range(len(classes))
+    if task.positive is not None and (
+        not task.positive or not set(task.positive) <= set(known)
+    ):
+        raise InvalidParameterError(
+            f"positive={list(task.positive)} of task {task.name!r} in {where} must "
+            f"name classes of {task.dataset}: 0 to {len(classes) - 1}."
+        )
+    if not share and task.share_of != "positives":
+        raise InvalidParameterError(
+            f"share_of={task.share_of!r} of task {task.name!r} in {where} needs a "
+            f"share as n_labeled, and {task.n_labeled} is a count."
         )
     if not 0 < task.keep_positive <= 1:
         raise InvalidParameterError(
@@ -258,6 +350,7 @@ def _check_task(task: Task, where: str) -> None:
 
 def _check_row(row: Row, where: str) -> None:
     supervised = row.method == SUPERVISED
+    _not_reserved(row.parameters, f"Row {row.name!r} of {where}")
     if supervised != (row.oracle != "no"):
         raise InvalidParameterError(
             f"Row {row.name!r} of {where} has method={row.method!r} and "
@@ -287,7 +380,7 @@ def _check_row(row: Row, where: str) -> None:
 def _buildable(build: Callable[..., Any], row: Row, where: str) -> None:
     """Refuse parameters that a method, or a part of it, does not have."""
     try:
-        build(**row.parameters)
+        check_parameters(build(**row.parameters))
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
             f"Row {row.name!r} of {where} cannot be built. {error}"

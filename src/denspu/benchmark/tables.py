@@ -25,10 +25,6 @@ TITLES = {
 }
 ORACLE = ("boundary_auc", "purity")
 """Figures of a Dens-PU walk that true labels give; columns where a record has them."""
-SELECTION = {
-    "last": "the last epoch's weights",
-    "label-free": "the weights that a label-free criterion chose",
-}
 LONGEST_ERROR = 60
 MOST_TASKS = 8
 """More columns than these do not fit on a page."""
@@ -359,10 +355,7 @@ def notes_of(spec: Spec, records: Sequence[Record]) -> list[str]:
     said = _tasks(spec)
     if any(table.has_printed for table in tables_of(spec, records)):
         said.append("In brackets: what the paper prints, and ours minus it.")
-    said.append(
-        f"Seeds: {', '.join(map(str, spec.seeds))}. Judged are "
-        f"{SELECTION[spec.selection]}, never the best epoch on the test set."
-    )
+    said.append(f"Seeds: {', '.join(map(str, spec.seeds))}. {_selection(spec)}")
     said.append(_tuning(spec))
     said.extend(_devices(found))
     said.extend(f"{row.name}: {row.note}" for row in spec.rows if row.note)
@@ -376,13 +369,21 @@ def notes_of(spec: Spec, records: Sequence[Record]) -> list[str]:
     return said
 
 
-def _tuning(spec: Spec) -> str:
-    if not spec.tuning:
-        return "Tuning: no row's settings were tried out for this table."
+def _selection(spec: Spec) -> str:
+    own = [row.name for row in spec.rows if row.selection == "label-free"]
+    text = "Judged are the last epoch's weights, never those of the best epoch on the "
+    if not own:
+        return f"{text}test set."
     return (
-        f"Tuning: {spec.tuning} settings of each row were tried on a validation part "
-        "of the training data."
+        f"{text}test set; {', '.join(own)}: those that the method's own label-free "
+        "rule chose."
     )
+
+
+def _tuning(spec: Spec) -> str:
+    text = "Settings were fixed beforehand and not tried out on these data"
+    tried = [f"{row.name}: {row.tuning}" for row in spec.rows if row.tuning]
+    return f"{text}, but for {'; '.join(tried)}." if tried else f"{text}."
 
 
 def _devices(found: Found) -> list[str]:
@@ -402,7 +403,15 @@ def _devices(found: Found) -> list[str]:
             " “+ encoder”: seconds of the encoder that rows share, trained once for "
             "each task and seed."
         )
-    return [text]
+    return [text, _commits(good)]
+
+
+def _commits(records: Sequence[Record]) -> str:
+    """Say which versions of the code the records are of."""
+    names = Counter(r.commit.removesuffix("-dirty")[:12] for r in records)
+    text = f"Code: commit{'' if len(names) == 1 else 's'} {', '.join(names)}."
+    dirty = sum(r.commit.endswith("-dirty") for r in records)
+    return f"{text[:-1]}; {dirty} cells ran with changes on top." if dirty else text
 
 
 def command_of(spec: Spec) -> str:

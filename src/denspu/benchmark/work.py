@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -22,13 +23,14 @@ from denspu._registry import registry
 from denspu.benchmark.cells import Cell
 from denspu.benchmark.measure import device_name, measure
 from denspu.benchmark.oracle import supervised, true_labels
-from denspu.benchmark.record import Record
+from denspu.benchmark.record import Record, commit
 from denspu.benchmark.spec import SUPERVISED, Row, Task
 from denspu.data import Benchmark, PUDataset, load_dataset, make_pu
 from denspu.encoders import ContrastiveEncoder
-from denspu.exceptions import DensPUWarning
+from denspu.exceptions import DataIntegrityError, DensPUWarning
 
-SECONDS_FILE = "seconds.json"
+ABOUT_FILE = "about.json"
+MOST_WARNINGS, LONGEST_WARNING = 10, 400
 
 
 @dataclass(frozen=True)
@@ -47,27 +49,36 @@ class Place:
 def run_cell(cell: Cell, place: Place) -> Record:
     """Run one cell and return its record, also where it raises.
 
-    Warnings of ours go into the record, not to the screen.
+    Warnings go into the record, not to the screen.
     """
     start = time.perf_counter()
     extra: dict[str, Any] = {}
-    try:
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", DensPUWarning)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", DensPUWarning)
+        try:
             record = _measured(cell, place)
-        ours = [w for w in told if issubclass(w.category, DensPUWarning)]
-        if ours and cell.row.method != SUPERVISED:  # which has no U to speak of
-            extra["warnings"] = sorted(
-                {f"{w.category.__name__}: {w.message}" for w in ours}
-            )
-    except Exception as error:  # recorded, so that the other cells go on
-        record = _failure(cell, place, time.perf_counter() - start)
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        extra = {
-            "error": f"{type(error).__name__}: {error}",
-            "raised_in": f"{Path(last.filename).name}:{last.lineno}",
-        }
+            _check_finite(record)
+        except Exception as error:  # recorded, so that the other cells go on
+            record = failure(cell, place, time.perf_counter() - start)
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            extra["error"] = f"{type(error).__name__}: {error}"
+            extra["raised_in"] = f"{Path(last.filename).name}:{last.lineno}"
+    said = [*_encoder_warnings(cell, place), *texts_of(told)]
+    if said and cell.row.method != SUPERVISED:  # which has no U to be warned about
+        extra["warnings"] = said
     return replace(record, extra={**record.extra, **facts_of(cell, place), **extra})
+
+
+def _check_finite(record: Record) -> None:
+    for name, value in record.metrics.items():
+        if not np.isfinite(value):
+            raise ValueError(f"{name} is {value}: nothing can be said of this run")
+
+
+def texts_of(told: list[warnings.WarningMessage]) -> list[str]:
+    """Return each warning once, shortened."""
+    texts = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in told)
+    return [text[:LONGEST_WARNING] for text in texts][:MOST_WARNINGS]
 
 
 def facts_of(cell: Cell, place: Place) -> dict[str, Any]:
@@ -80,7 +91,7 @@ def facts_of(cell: Cell, place: Place) -> dict[str, Any]:
         "prior_given": cell.row.prior,
         "encoder": cell.row.encoder,
         "oracle_labels": cell.row.oracle,
-        "selection": cell.selection,
+        "selection": cell.row.selection,
         "parameters": dict(cell.row.parameters),
         "jobs": place.jobs,
     }
@@ -88,11 +99,12 @@ def facts_of(cell: Cell, place: Place) -> dict[str, Any]:
 
 def died(cell: Cell, place: Place, reason: str, seconds: float) -> Record:
     """Return the record of a cell whose process did not come back."""
-    record = _failure(cell, place, seconds)
+    record = failure(cell, place, seconds)
     return replace(record, extra={**facts_of(cell, place), "error": reason})
 
 
-def _failure(cell: Cell, place: Place, seconds: float) -> Record:
+def failure(cell: Cell, place: Place, seconds: float) -> Record:
+    """Return a record without figures."""
     count = cell.task.n_labeled
     return Record(
         dataset=cell.task.dataset,
@@ -134,6 +146,8 @@ def build(cell: Cell, pu: PUDataset, place: Place) -> tuple[Any, float | None]:
     row: Row = cell.row
     settings: dict[str, Any] = {"random_state": cell.seed, "device": place.device}
     settings |= dict(row.parameters)
+    if row.method != SUPERVISED and _has_scenario(row.method):
+        settings["scenario"] = cell.task.scenario
     if row.prior == "true" or row.method == SUPERVISED:
         settings["prior"] = true_prior(cell, pu)
     seconds = None
@@ -143,6 +157,10 @@ def build(cell: Cell, pu: PUDataset, place: Place) -> tuple[Any, float | None]:
     if row.method == SUPERVISED:
         return supervised(**settings), seconds
     return registry().get(row.method).build(**settings), seconds
+
+
+def _has_scenario(key: str) -> bool:
+    return "scenario" in inspect.signature(registry().get(key).load()).parameters
 
 
 def true_prior(cell: Cell, pu: PUDataset) -> float:
@@ -156,13 +174,14 @@ def true_prior(cell: Cell, pu: PUDataset) -> float:
 
 
 @lru_cache(maxsize=2)
-def _loaded(name: str) -> Benchmark:
+def loaded(name: str) -> Benchmark:
+    """Return a data set, read once."""
     return load_dataset(name)
 
 
 def make_data(task: Task, seed: int) -> tuple[PUDataset, Benchmark]:
     """Return PU data and the set with its test part."""
-    benchmark = _loaded(task.dataset)
+    benchmark = loaded(task.dataset)
     if task.positive is not None:
         benchmark = replace(benchmark, positive=task.positive)
     if task.keep_positive < 1:
@@ -210,12 +229,27 @@ def encoder_folder(cell: Cell, place: Place) -> Path:
 
 
 def shared_encoder(cell: Cell, place: Place) -> tuple[ContrastiveEncoder, float]:
-    """Return the encoder that a cell shares, trained now if there is none yet."""
+    """Return the encoder that a cell shares, and the seconds its training took."""
     folder = encoder_folder(cell, place)
-    if not folder.exists():
-        train_encoder(cell, place)
-    seconds = json.loads((folder / SECONDS_FILE).read_text(encoding="utf-8"))
-    return ContrastiveEncoder.load(folder), float(seconds["fit"])
+    return ContrastiveEncoder.load(folder), float(_about(folder)["fit"])
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / ABOUT_FILE).read_text(encoding="utf-8"))
+        return {"fit": float(found["fit"]), "warnings": list(found["warnings"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataIntegrityError(
+            f"{folder} is not the encoder of a benchmark: {error}. Remove the folder; "
+            "the next run trains it anew."
+        ) from None
+
+
+def _encoder_warnings(cell: Cell, place: Place) -> list[str]:
+    folder = encoder_folder(cell, place)
+    if cell.row.encoder == "own" or not folder.exists():
+        return []
+    return [f"shared encoder: {text}" for text in _about(folder)["warnings"]]
 
 
 def train_encoder(cell: Cell, place: Place) -> None:
@@ -224,16 +258,22 @@ def train_encoder(cell: Cell, place: Place) -> None:
     encoder = ContrastiveEncoder(random_state=cell.seed, device=place.device)
     encoder.set_params(**cell.shared_encoder)
     start = time.perf_counter()
-    encoder.fit(pu.X, pu.y)
-    told = {
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", DensPUWarning)
+        encoder.fit(pu.X, pu.y)
+    about = {
         "fit": time.perf_counter() - start,
         "device": device_name(str(resolve_device(place.device))),
+        "commit": commit(),
+        "warnings": texts_of(told),
     }
+    folder = encoder_folder(cell, place)
     place.encoders.mkdir(parents=True, exist_ok=True)
     half = Path(tempfile.mkdtemp(prefix=".half-", dir=place.encoders))
     try:
         encoder.save(half)
-        (half / SECONDS_FILE).write_text(json.dumps(told), encoding="utf-8")
-        os.replace(half, encoder_folder(cell, place))
+        (half / ABOUT_FILE).write_text(json.dumps(about), encoding="utf-8")
+        if not folder.exists():  # another run may have been faster
+            os.replace(half, folder)
     finally:
         shutil.rmtree(half, ignore_errors=True)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from dataclasses import dataclass
-from multiprocessing import connection, get_context
+from multiprocessing import connection, get_context, parent_process
 from typing import Any, Protocol
 
+from denspu._threads import n_threads
 from denspu.benchmark.cells import Cell
 from denspu.benchmark.record import Record
 from denspu.benchmark.work import Place, died, run_cell, train_encoder
+from denspu.exceptions import DensPUError
+
+READY = "ready"
 
 
 @dataclass
@@ -20,8 +27,16 @@ class Job:
     encoder: bool = False
 
 
-Ended = tuple[Job, Record | None, float]
-"""A job, its record (encoders have none), its seconds."""
+@dataclass
+class Ended:
+    """What became of a job."""
+
+    job: Job
+    record: Record | None
+    """``None`` for encoders."""
+    seconds: float
+    error: str | None = None
+    """Why an encoder could not be trained."""
 
 
 class Pool(Protocol):
@@ -38,21 +53,22 @@ class Pool(Protocol):
         ...
 
     def wait(self) -> list[Ended]:
-        """Return the jobs that have ended, at least one; encoders have no record."""
+        """Return the jobs that have ended, at least one."""
         ...
 
 
-def do(job: Job, place: Place) -> tuple[Record | None, float]:
-    """Do one job; return its record and seconds."""
+def do(job: Job, place: Place) -> Ended:
+    """Do one job."""
     start = time.perf_counter()
+    record, error = None, None
     if not job.encoder:
         record = run_cell(job.cell, place)
-        return record, time.perf_counter() - start
-    try:
-        train_encoder(job.cell, place)
-    except Exception:  # the cells that need it will say why
-        return None, time.perf_counter() - start
-    return None, time.perf_counter() - start
+    else:
+        try:
+            train_encoder(job.cell, place)
+        except Exception as raised:  # told in the records of the cells that need it
+            error = f"{type(raised).__name__}: {raised}"
+    return Ended(job, record, time.perf_counter() - start, error)
 
 
 class Here:
@@ -74,7 +90,7 @@ class Here:
 
     def begin(self, job: Job) -> None:
         """Start a job."""
-        self.done.append((job, *do(job, self.place)))
+        self.done.append(do(job, self.place))
 
     def wait(self) -> list[Ended]:
         """Return the jobs that have ended."""
@@ -82,12 +98,35 @@ class Here:
         return ended
 
 
-class Processes:
-    """Several jobs at once, each worker a process; one that dies is replaced."""
+@dataclass(eq=False)
+class Worker:
+    """A process, the line to it, and what it is at."""
 
-    def __init__(self, place: Place, count: int) -> None:
+    process: Any
+    pipe: Any
+    job: Job | None = None
+    began: float = 0.0
+    ready: bool = False
+
+    def end(self) -> None:
+        """Stop the process and close the line."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+class Processes:
+    """Several jobs at once, each worker a process of its own.
+
+    A worker that dies, or takes longer than ``limit`` seconds over a job, is replaced
+    and its cell recorded as failed. So is one whose cell raised: what the error left
+    behind (a device in a bad state) must not reach the next cell.
+    """
+
+    def __init__(self, place: Place, count: int, limit: float | None = None) -> None:
         self.place = place
         self.count = count
+        self.limit = limit
         self.context = get_context("spawn")
         self.idle: list[Worker] = []
         self.busy: list[Worker] = []
@@ -97,9 +136,7 @@ class Processes:
 
     def __exit__(self, *error: object) -> None:
         for worker in (*self.idle, *self.busy):
-            worker.process.kill()
-            worker.process.join()
-            worker.pipe.close()
+            worker.end()
 
     def free(self) -> bool:
         """Tell whether another job can be begun."""
@@ -107,61 +144,116 @@ class Processes:
 
     def begin(self, job: Job) -> None:
         """Start a job."""
-        worker = self.idle.pop() if self.idle else self._new()
-        if not worker.process.is_alive():
-            worker = self._new()
-        worker.pipe.send(job)
+        worker = self._idle() or self._new()
         worker.job, worker.began = job, time.perf_counter()
         self.busy.append(worker)
+        try:
+            worker.pipe.send(job)
+        except OSError:  # it died this moment: ``wait`` tells
+            return
 
     def wait(self) -> list[Ended]:
         """Return the jobs that have ended."""
-        ready = connection.wait([worker.pipe for worker in self.busy])
-        ended = []
-        for worker in [w for w in self.busy if w.pipe in ready]:
-            self.busy.remove(worker)
-            assert worker.job is not None
-            try:
-                ended.append((worker.job, *worker.pipe.recv()))
-                self.idle.append(worker)
-            except (EOFError, OSError):
-                worker.process.join()
-                ended.append(self._lost(worker, worker.job))
+        ended: list[Ended] = []
+        while not ended:
+            ready = connection.wait([w.pipe for w in self.busy], self._patience())
+            for worker in [w for w in self.busy if w.pipe in ready]:
+                found = self._heard(worker)
+                if found is not None:
+                    ended.append(found)
+            ended += [self._overdue(w) for w in self.busy if self._late(w)]
+            self.busy = [w for w in self.busy if w.job is not None]
         return ended
 
-    def _lost(self, worker: Worker, job: Job) -> Ended:
-        """Say what a dead worker was at."""
+    def _heard(self, worker: Worker) -> Ended | None:
+        """Return what a worker says; nothing if only that it is there."""
+        job = worker.job
+        assert job is not None
+        try:
+            said = worker.pipe.recv()
+        except (EOFError, OSError):
+            worker.process.join()
+            if not worker.ready:
+                raise DensPUError(
+                    "A process for the benchmark ended before it began to work (exit "
+                    f"code {worker.process.exitcode}). A script that calls run_spec "
+                    "with jobs above 1 must do so under if __name__ == '__main__'."
+                ) from None
+            code = worker.process.exitcode
+            return self._lost(worker, f"exit code {code} and no answer")
+        if isinstance(said, str):
+            worker.ready = True
+            return None
+        worker.job = None
+        ended: Ended = said
+        failed = ended.record is None or "error" in ended.record.extra
+        worker.end() if failed else self.idle.append(worker)
+        return ended
+
+    def _patience(self) -> float | None:
+        """Return the seconds until the first worker is late."""
+        if self.limit is None:
+            return None
+        began = min(worker.began for worker in self.busy)
+        return max(0.0, began + self.limit - time.perf_counter()) + 0.05
+
+    def _late(self, worker: Worker) -> bool:
+        if self.limit is None or worker.job is None:
+            return False
+        return time.perf_counter() - worker.began > self.limit
+
+    def _overdue(self, worker: Worker) -> Ended:
+        return self._lost(worker, f"more than the {self.limit:g} s a cell may take")
+
+    def _lost(self, worker: Worker, how: str) -> Ended:
+        """Say what a worker was at when it ended without an answer."""
+        job, worker.job = worker.job, None
+        assert job is not None
+        worker.end()
         seconds = time.perf_counter() - worker.began
-        code = worker.process.exitcode
-        reason = f"The process ended with exit code {code} and no answer."
-        record = None if job.encoder else died(job.cell, self.place, reason, seconds)
-        return job, record, seconds
+        reason = f"The process ended with {how}."
+        if job.encoder:
+            return Ended(job, None, seconds, reason)
+        return Ended(job, died(job.cell, self.place, reason, seconds), seconds)
+
+    def _idle(self) -> Worker | None:
+        while self.idle:
+            worker = self.idle.pop()
+            if worker.process.is_alive():
+                return worker
+            worker.end()
+        return None
 
     def _new(self) -> Worker:
         ours, theirs = self.context.Pipe()
+        threads = max(1, n_threads(None) // self.count)
         process = self.context.Process(
-            target=serve, args=(theirs, self.place), daemon=True
+            target=serve, args=(theirs, self.place, threads), daemon=True
         )
         process.start()
         theirs.close()
         return Worker(process, ours)
 
 
-@dataclass
-class Worker:
-    """A process, the line to it, and what it is at."""
-
-    process: Any
-    pipe: Any
-    job: Job | None = None
-    began: float = 0.0
-
-
-def serve(pipe: Any, place: Place) -> None:
+def serve(pipe: Any, place: Place, threads: int) -> None:
     """Do the jobs that come through a pipe until it is closed."""
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run that asked ends us
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(min(threads, torch.get_num_threads()))
+    pipe.send(READY)
     while True:
         try:
             job = pipe.recv()
         except EOFError:
             return
         pipe.send(do(job, place))
+
+
+def _end_with_parent() -> None:
+    """Leave no worker behind when the run is killed."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

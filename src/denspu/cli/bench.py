@@ -56,6 +56,10 @@ def run(
     retry: Annotated[
         bool, typer.Option(help="Run cells again whose record is an error.")
     ] = False,
+    cell_limit: Annotated[
+        float | None,
+        typer.Option(min=0, help="Seconds after which a cell is ended as failed."),
+    ] = None,
 ) -> None:
     """Run the cells of a spec that have no record yet, and print the table."""
     from denspu.benchmark.runner import run_spec
@@ -73,6 +77,7 @@ def run(
         seeds=tuple(seed) if seed else None,
         rows=tuple(row) if row else None,
         retry=retry,
+        cell_limit=cell_limit,
     )
     table(spec, out)
     print(
@@ -81,8 +86,8 @@ def run(
         + (" (the budget is spent)" if outcome.left else "")
         + "."
     )
-    if outcome.failed:
-        print(f"{outcome.failed} failed; --retry runs them again.")
+    if failed := outcome.failed + outcome.failed_before:
+        print(f"{failed} failed; --retry runs them again.")
         raise typer.Exit(1)
 
 
@@ -111,8 +116,8 @@ def figure(
 
     loaded = load_spec(spec)
     found = read_records(records_of(spec, records))
-    written = save_figures(loaded, found, out)
+    out.mkdir(parents=True, exist_ok=True)
     page = out / f"{loaded.name}.html"
     page.write_text(spec_page(loaded, found), encoding="utf-8")
-    for path in (*written, page):
+    for path in (page, *save_figures(loaded, found, out)):
         print(path)

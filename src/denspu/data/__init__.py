@@ -1,4 +1,4 @@
-"""Where the data comes in: benchmark sets, PU data made from true classes, splits.
+"""Where the data comes in: your files, benchmark sets, PU data from classes, splits.
 
 Names are imported on first use, so that the command line can ask for ``get`` and
 ``info`` without loading scikit-learn.
@@ -15,33 +15,60 @@ if TYPE_CHECKING:
     from denspu.data._cache import data_home as data_home
     from denspu.data._dataset import Oracle as Oracle
     from denspu.data._dataset import PUDataset as PUDataset
+    from denspu.data._duplicates import Duplicates as Duplicates
+    from denspu.data._duplicates import find_duplicates as find_duplicates
     from denspu.data._fetch import get as get
     from denspu.data._fetch import info as info
+    from denspu.data._items import Items as Items
+    from denspu.data._items import Skipped as Skipped
+    from denspu.data._join import Joined as Joined
+    from denspu.data._join import join as join
     from denspu.data._pu import make_pu as make_pu
+    from denspu.data._read import read_items as read_items
+    from denspu.data._read import read_pair as read_pair
+    from denspu.data._shortcuts import find_shortcuts as find_shortcuts
     from denspu.data._split import holdout as holdout
 
 _HOME = {
     "Benchmark": "denspu.data._benchmark",
+    "Duplicates": "denspu.data._duplicates",
+    "Items": "denspu.data._items",
+    "Joined": "denspu.data._join",
     "Oracle": "denspu.data._dataset",
     "PUDataset": "denspu.data._dataset",
+    "Skipped": "denspu.data._items",
     "data_home": "denspu.data._cache",
+    "find_duplicates": "denspu.data._duplicates",
+    "find_shortcuts": "denspu.data._shortcuts",
     "get": "denspu.data._fetch",
     "holdout": "denspu.data._split",
     "info": "denspu.data._fetch",
+    "join": "denspu.data._join",
     "load_dataset": "denspu.data._benchmark",
     "make_pu": "denspu.data._pu",
+    "read_items": "denspu.data._read",
+    "read_pair": "denspu.data._read",
 }
 
 __all__ = [
     "Benchmark",
+    "Duplicates",
+    "Items",
+    "Joined",
     "Oracle",
     "PUDataset",
+    "Skipped",
     "data_home",
+    "find_duplicates",
+    "find_shortcuts",
     "get",
     "holdout",
     "info",
+    "join",
     "load_dataset",
     "make_pu",
+    "read_items",
+    "read_pair",
 ]
 
 

@@ -4,5 +4,12 @@ from denspu.encoders.cae import CAEEncoder
 from denspu.encoders.contrastive import ContrastiveEncoder
 from denspu.encoders.identity import IdentityEncoder
 from denspu.encoders.tabular import TabularEncoder
+from denspu.encoders.text import TextEncoder
 
-__all__ = ["CAEEncoder", "ContrastiveEncoder", "IdentityEncoder", "TabularEncoder"]
+__all__ = [
+    "CAEEncoder",
+    "ContrastiveEncoder",
+    "IdentityEncoder",
+    "TabularEncoder",
+    "TextEncoder",
+]

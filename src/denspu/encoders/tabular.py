@@ -125,10 +125,11 @@ class TabularEncoder(Encoder):
             max_categories=self.max_categories,
             sparse_output=False,
         )
+        at = list(frame.columns).index
         return ColumnTransformer(
             [
-                ("numbers", self._for_numbers(), numbers),
-                ("categories", one_hot, categories),
+                ("numbers", self._for_numbers(), [at(name) for name in numbers]),
+                ("categories", one_hot, [at(name) for name in categories]),
             ],
             sparse_threshold=0,
         )

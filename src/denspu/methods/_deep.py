@@ -32,7 +32,7 @@ from denspu.base import (
     prepare_part,
     refuse_kind,
 )
-from denspu.encoders import TabularEncoder
+from denspu.encoders import TabularEncoder, TextEncoder
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._prior import (
     PRIOR_RULE,
@@ -409,6 +409,8 @@ class DeepPU(PUClassifier):
             self.spread_ = Z.std(axis=0) + 1e-6
         elif data.kind == "image":
             self.scale_ = PixelScale.of(data.X)
+        elif data.kind == "text":
+            self.table_ = TextEncoder(random_state=randomness.seed("text")).fit(data.X)
         else:
             self.table_ = TabularEncoder().fit(data.X)
         return self._packed(data.X)

@@ -16,6 +16,7 @@ from denspu.encoders import (
     ContrastiveEncoder,
     IdentityEncoder,
     TabularEncoder,
+    TextEncoder,
 )
 from denspu.methods._boundary import FOLDS
 from denspu.methods._labelling import FirstLabels
@@ -130,6 +131,8 @@ def default_encoder(data: PUInput, device: str) -> Any:
     on_gpu = device.startswith("cuda")
     if data.kind == "table":
         return IdentityEncoder() if on_sphere(data.X) else TabularEncoder()
+    if data.kind == "text":
+        return TextEncoder()
     if _is_own_embedding(data, on_gpu):
         return IdentityEncoder()
     size = max(data.X.shape[1:3])
@@ -144,8 +147,8 @@ def _is_own_embedding(data: PUInput, on_gpu: bool) -> bool:
     On a CPU the pixels of small grey pictures served better than a network trained as
     long as a CPU can.
     """
-    if data.kind == "table":
-        return True
+    if data.kind != "image":
+        return data.kind == "table"
     height, width, channels = data.X.shape[1:]
     small = SMALL_IMAGE if on_gpu or channels > 2 else SMALL_GREY_ON_CPU
     return bool(height * width <= small)

@@ -13,7 +13,12 @@ from denspu._registry import resolve_part
 from denspu._typing import FloatArray
 from denspu._validation import PUInput, check_embedding
 from denspu.base import give_time, prepare_part, refuse_kind
-from denspu.encoders import ContrastiveEncoder, IdentityEncoder, TabularEncoder
+from denspu.encoders import (
+    ContrastiveEncoder,
+    IdentityEncoder,
+    TabularEncoder,
+    TextEncoder,
+)
 from denspu.exceptions import InvalidInputError
 
 SMALL_IMAGE = 32
@@ -42,6 +47,8 @@ def _by_default(
 ) -> FloatArray:
     if data.kind == "table":
         return _fitted(TabularEncoder(), data.X, randomness, device)
+    if data.kind == "text":
+        return _fitted(TextEncoder(), data.X, randomness, device)
     height, width, channels = data.X.shape[1:]
     if channels > 1 or max(height, width) > SMALL_IMAGE:
         network = ContrastiveEncoder(positive_weight=0, max_seconds=max_seconds)

@@ -1,0 +1,451 @@
+"""Image files → one array: headers first, then decoding in threads, in order.
+
+Only a header is read before the size of an image is known, so an image that would fill
+the memory is refused before a pixel of it exists. An image that cannot be decoded is
+listed with the reason; it never ends the run.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from denspu._threads import in_threads, n_threads
+from denspu.data._items import Items, Skipped, nothing_left
+from denspu.data._walk import reason_of, shown
+from denspu.exceptions import (
+    InvalidInputError,
+    InvalidParameterError,
+    MissingDependencyError,
+)
+
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
+"""Formats that may be decoded; others (PostScript, say) are never tried."""
+
+PLUGINS = ("Bmp", "Gif", "Jpeg", "Mpo", "Png", "Tiff", "WebP")
+
+MAX_PIXELS = 50_000_000
+"""Pixels of one decoded image. Larger ones are refused; a JPEG is shrunk instead."""
+
+MAX_BYTES = 2 * 1024**3
+"""Size of the array of all images."""
+
+KEPT_SIDE = 256
+"""Images that share one size are kept as they are up to this side."""
+
+COMMON_SIDE = 64
+"""Side of the square that images of different sizes are brought to."""
+
+SIXTEEN_BIT = ("I;16", "I;16L", "I;16B", "I;16N", "I", "F")
+GREY = ("1", "L", "LA", "La", *SIXTEEN_BIT)
+ORIENTATION = 0x0112
+SIDEWAYS = (5, 6, 7, 8)
+"""Orientations in which width and height change places."""
+PER_TASK = 64
+WHITE = 255
+
+Size: TypeAlias = int | tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first bytes of an image file say."""
+
+    width: int
+    """As shown, after the rotation the camera noted."""
+    height: int
+    mode: str
+    bits: int
+    format: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ImagePlan:
+    """The form all images are brought to."""
+
+    height: int
+    width: int
+    channels: int
+    dtype: str
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width and channels."""
+        return self.height, self.width, self.channels
+
+    def bytes_for(self, n: int) -> int:
+        """Return the size of ``n`` images in memory."""
+        one = self.height * self.width * self.channels
+        return n * one * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """The headers of the images of one source, in order."""
+
+    source: str
+    top: Path
+    names: list[str]
+    headers: list[Header]
+    skipped: list[Skipped]
+    notes: list[str]
+    seconds: float
+
+
+def require_pillow() -> Any:
+    """Return Pillow's Image module, or say how to install it."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Reading images needs Pillow: pip install 'denspu[image]'"
+        ) from error
+    for plugin in PLUGINS:  # Pillow imports a reader when it first needs one
+        import_module(f"PIL.{plugin}ImagePlugin")
+    return Image
+
+
+# --- headers ------------------------------------------------------------------------
+
+
+def survey(
+    top: Path,
+    names: Sequence[str],
+    *,
+    source: str,
+    max_pixels: int = MAX_PIXELS,
+    workers: int | None = None,
+    skipped: Sequence[Skipped] = (),
+    notes: Sequence[str] = (),
+) -> Survey:
+    """Read the header of every image; list those that are no image or too large."""
+    pillow = require_pillow()
+    start = time.perf_counter()
+
+    def look(name: str) -> Header | str:
+        return _header(pillow, top / name, max_pixels)
+
+    with _quiet_about_size(pillow):
+        found = _spread(look, names, n_threads(workers))
+    good = [(n, h) for n, h in zip(names, found, strict=True) if isinstance(h, Header)]
+    bad = [
+        Skipped(shown(n), h)
+        for n, h in zip(names, found, strict=True)
+        if isinstance(h, str)
+    ]
+    return Survey(
+        source=source,
+        top=top,
+        names=[name for name, _ in good],
+        headers=[header for _, header in good],
+        skipped=[*skipped, *bad],
+        notes=list(notes),
+        seconds=time.perf_counter() - start,
+    )
+
+
+@contextmanager
+def _quiet_about_size(pillow: Any) -> Iterator[None]:
+    """Silence Pillow's warning about large images: they are measured here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
+        warnings.filterwarnings("ignore", module="PIL")
+        yield
+
+
+def _spread(
+    work: Callable[[Any], Any], items: Sequence[Any], threads: int
+) -> list[Any]:
+    """Call ``work`` on each item, several a task, keeping the order."""
+    parts = [items[i : i + PER_TASK] for i in range(0, len(items), PER_TASK)]
+    done = in_threads(lambda part: [work(item) for item in part], parts, threads)
+    return [result for part in done for result in part]
+
+
+def _header(pillow: Any, path: Path, max_pixels: int) -> Header | str:
+    try:
+        n_bytes = os.stat(path).st_size
+        if n_bytes == 0:
+            return "the file is empty"
+        with open(path, "rb") as file, pillow.open(file, formats=FORMATS) as image:
+            width, height = image.size
+            if _smallest_decode(image) > max_pixels:
+                return (
+                    f"{width:,}×{height:,} pixels, more than max_pixels={max_pixels:,}"
+                )
+            if image.format == "TIFF":  # some versions of Pillow turn it at once
+                width, height = int(image.tag_v2[256]), int(image.tag_v2[257])
+            if _orientation(image) in SIDEWAYS:
+                width, height = height, width
+            sixteen = image.mode in SIXTEEN_BIT
+            return Header(
+                width=width,
+                height=height,
+                mode=image.mode,
+                bits=16 if sixteen else 1 if image.mode == "1" else 8,
+                format="JPEG" if image.format == "MPO" else image.format,
+                bytes=n_bytes,
+            )
+    except Exception as error:  # a broken file makes Pillow raise almost anything
+        return _why(pillow, error, path, max_pixels)
+
+
+def _smallest_decode(image: Any) -> int:
+    """Return the pixels that decoding must make; a JPEG can be read at an eighth."""
+    width, height = image.size
+    shrink = 8 if image.format in ("JPEG", "MPO") else 1
+    return -(-width // shrink) * -(-height // shrink)
+
+
+def _orientation(image: Any) -> int:
+    """Return the rotation the camera noted, without decoding a PNG to find it."""
+    if image.format == "PNG" and "exif" not in image.info:
+        return 1
+    return int(image.getexif().get(ORIENTATION, 1))
+
+
+def _why(pillow: Any, error: Exception, path: Path, max_pixels: int) -> str:
+    if isinstance(error, pillow.DecompressionBombError):
+        pixels = "".join(c for c in str(error).split("pixels")[0] if c.isdigit())
+        said = f"{int(pixels):,} pixels" if pixels else "far too many pixels"
+        return f"{said}, more than max_pixels={max_pixels:,}"
+    if type(error).__name__ == "UnidentifiedImageError":
+        return f"not a readable image: {_starts_with(path)}"
+    if isinstance(error, OSError) and error.errno is not None:
+        return reason_of(error)
+    if isinstance(error, MemoryError):
+        return "too large for the memory"
+    return f"cannot be decoded: {str(error) or type(error).__name__}"
+
+
+def _starts_with(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            return f"it starts with {file.read(12)!r}"
+    except OSError as error:  # pragma: no cover - it was readable a moment ago
+        return reason_of(error)
+
+
+# --- one form for all ---------------------------------------------------------------
+
+
+def choose_plan(
+    headers: Sequence[Header], image_size: Size
+) -> tuple[ImagePlan, list[str]]:
+    """Return the form that suits all images, and a sentence where it was a choice."""
+    grey = all(h.mode in GREY for h in headers)
+    deep = any(h.bits == 16 for h in headers)
+    sizes = {(h.height, h.width) for h in headers}
+    notes = []
+    if image_size is not None:
+        height, width = _as_size(image_size)
+    else:
+        height, width = next(iter(sizes))
+        if len(sizes) > 1 or max(height, width) > KEPT_SIDE:
+            notes.append(
+                f"Images come in {len(sizes):,} sizes"
+                if len(sizes) > 1
+                else f"Images are {width}×{height}"
+            )
+            height = width = COMMON_SIDE
+            notes[-1] += (
+                f" and are brought to {width}×{height}; image_size= sets another size."
+            )
+    plan = ImagePlan(height, width, 1 if grey else 3, "uint16" if deep else "uint8")
+    return plan, notes
+
+
+def check_memory(plan: ImagePlan, n: int, max_bytes: int) -> None:
+    """Refuse an array that would be larger than allowed."""
+    needed = plan.bytes_for(n)
+    if needed > max_bytes:
+        raise InvalidInputError(
+            f"{n:,} images of {plan.width}×{plan.height}×{plan.channels} need "
+            f"{needed / 1024**3:.1f} GB, more than max_bytes={max_bytes:,}. Pass a "
+            "smaller image_size or a larger max_bytes."
+        )
+
+
+def _as_size(image_size: Size) -> tuple[int, int]:
+    sides = (image_size, image_size) if isinstance(image_size, int) else image_size
+    if (
+        not isinstance(sides, tuple | list)
+        or len(sides) != 2
+        or not all(type(side) is int and 1 <= side <= 8192 for side in sides)
+    ):
+        raise InvalidParameterError(
+            f"image_size={image_size!r} must be a side in pixels from 1 to 8192, or "
+            "(height, width)."
+        )
+    return sides[0], sides[1]
+
+
+# --- decoding -----------------------------------------------------------------------
+
+
+def decode(
+    found: Survey, plan: ImagePlan, workers: int | None, max_pixels: int
+) -> Items:
+    """Decode and resize all surveyed images into one array.
+
+    Threads write straight into their rows; Pillow lets go of the interpreter while it
+    decodes. Large images wait for each other, so that at most ``max_pixels`` decoded
+    pixels, or one image, are in memory at a time.
+    """
+    pillow = require_pillow()
+    start = time.perf_counter()
+    out = np.empty((len(found.names), *plan.shape), dtype=plan.dtype)
+    room = _Room(max_pixels)
+
+    def work(row: int) -> str | None:
+        path = found.top / found.names[row]
+        header = found.headers[row]
+        try:
+            with room.for_pixels(min(header.width * header.height, max_pixels)):
+                out[row] = _pixels(pillow, path, plan, max_pixels)
+        except Exception as error:  # as above: one file must not end the run
+            return _why(pillow, error, path, max_pixels)
+        return None
+
+    with _quiet_about_size(pillow):
+        reasons = _spread(work, range(len(out)), n_threads(workers))
+    good = [row for row, reason in enumerate(reasons) if reason is None]
+    bad = [
+        Skipped(shown(found.names[row]), reason)
+        for row, reason in enumerate(reasons)
+        if reason is not None
+    ]
+    skipped = sorted([*found.skipped, *bad])
+    if not good:
+        raise nothing_left(found.source, "images", skipped)
+    for to, row in enumerate(good):  # close the gaps without a second array
+        if to != row:
+            out[to] = out[row]
+    return Items(
+        kind="image",
+        X=out[: len(good)],
+        ids=[shown(found.names[row]) for row in good],
+        source=found.source,
+        plan={"kind": "image", **asdict(plan)},
+        facts=_facts([found.headers[row] for row in good]),
+        skipped=skipped,
+        notes=found.notes,
+        seconds=found.seconds + time.perf_counter() - start,
+    )
+
+
+def _facts(headers: Sequence[Header]) -> Mapping[str, NDArray[Any]]:
+    numbers = ("width", "height", "bits", "bytes")
+    words = ("mode", "format")
+    return {
+        **{
+            n: np.array([getattr(h, n) for h in headers], dtype=np.int64)
+            for n in numbers
+        },
+        **{w: np.array([getattr(h, w) for h in headers], dtype=object) for w in words},
+    }
+
+
+class _Room:
+    """So many decoded pixels at a time; an image alone may always enter."""
+
+    def __init__(self, pixels: int) -> None:
+        self.free = self.total = pixels
+        self.changed = threading.Condition()
+
+    @contextmanager
+    def for_pixels(self, pixels: int) -> Iterator[None]:
+        """Wait until so many pixels fit."""
+        pixels = min(pixels, self.total)
+        with self.changed:
+            self.changed.wait_for(lambda: self.free >= pixels)
+            self.free -= pixels
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.free += pixels
+                self.changed.notify_all()
+
+
+def _pixels(pillow: Any, path: Path, plan: ImagePlan, max_pixels: int) -> Any:
+    """Return one image as H×W×C numbers of the plan's type."""
+    from PIL import ImageOps
+
+    with open(path, "rb") as file, pillow.open(file, formats=FORMATS) as image:
+        if _smallest_decode(image) > max_pixels:  # the file changed since the survey
+            raise ValueError(f"more than max_pixels={max_pixels:,}")
+        if image.format in ("JPEG", "MPO"):
+            _shrink_while_reading(image, plan, max_pixels)
+        image.load()
+        upright = image
+        if _orientation(image) != 1:
+            upright = ImageOps.exif_transpose(image)
+        if upright.mode in SIXTEEN_BIT:
+            values = _deep_pixels(pillow, upright, plan)
+        else:
+            values = np.asarray(_plain(pillow, upright, plan))
+            if plan.dtype == "uint16":
+                values = values.astype(np.uint16) * 257  # 255 becomes 65,535
+    return values.reshape(plan.height, plan.width, -1)
+
+
+def _shrink_while_reading(image: Any, plan: ImagePlan, max_pixels: int) -> None:
+    """Let the JPEG decoder skip detail that the resize would drop anyway."""
+    side = 2 * max(plan.height, plan.width)
+    width, height = image.size
+    size = (min(side, width), min(side, height))
+    if width * height > max_pixels:
+        size = (-(-width // 8), -(-height // 8))
+    image.draft(None, size)
+
+
+def _plain(pillow: Any, image: Any, plan: ImagePlan) -> Any:
+    """Return an 8-bit image in grey or colour; what shines through is white."""
+    target = "L" if plan.channels == 1 else "RGB"
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        ground = pillow.new("RGBA", image.size, (WHITE, WHITE, WHITE, WHITE))
+        image = pillow.alpha_composite(ground, image)
+    if image.mode == "P":
+        image = image.convert("RGB")
+    if image.mode != target:
+        image = image.convert(target)
+    if image.size != (plan.width, plan.height):
+        image = image.resize(
+            (plan.width, plan.height), pillow.Resampling.BILINEAR, reducing_gap=3.0
+        )
+    return image
+
+
+def _deep_pixels(pillow: Any, image: Any, plan: ImagePlan) -> Any:
+    """Return a 16-bit grey image, resized as floats so that no bit is lost."""
+    values = np.asarray(image)
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all() or values.min() < 0 or values.max() > 1:
+            raise ValueError("its pixels are floats outside 0 to 1")
+        values = values * 65535
+    elif values.min() < 0 or values.max() > 65535:
+        raise ValueError("its pixels are integers outside 0 to 65,535")
+    if values.shape != (plan.height, plan.width):
+        values = np.asarray(
+            pillow.fromarray(values.astype(np.float32)).resize(
+                (plan.width, plan.height), pillow.Resampling.BILINEAR
+            )
+        )
+    sixteen = np.rint(values).clip(0, 65535).astype(np.uint16)
+    if plan.dtype == "uint8":  # new files that are deeper than those of the plan
+        sixteen = (sixteen // 257).astype(np.uint8)
+    return np.repeat(sixteen[..., None], plan.channels, axis=2)

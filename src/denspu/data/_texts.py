@@ -1,0 +1,122 @@
+"""Documents: one a line, one a file, or one a row of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from denspu.data._items import Items, Skipped, need_column, nothing_left
+from denspu.data._tables import RawTable, decode_text, labels_of, row_ids
+from denspu.data._walk import reason_of, shown
+from denspu.exceptions import InvalidInputError
+
+EMPTY = "holds no text"
+
+
+def from_lines(path: Path, encoding: str) -> Items:
+    """Read a file with one document a line."""
+    lines = decode_text(path, encoding).splitlines()
+    return _items(
+        lines, [str(i) for i in range(1, len(lines) + 1)], str(path), what="line "
+    )
+
+
+def from_files(
+    top: Path,
+    names: Sequence[str],
+    encoding: str,
+    *,
+    source: str,
+    skipped: Sequence[Skipped] = (),
+) -> Items:
+    """Read files with one document each."""
+    texts, ids, bad = [], [], list(skipped)
+    for name in names:
+        try:
+            texts.append((top / name).read_bytes().decode(encoding))
+            ids.append(shown(name))
+        except UnicodeDecodeError as error:
+            reason = f"not {encoding.upper()} at byte {error.start}; encoding= helps"
+            bad.append(Skipped(shown(name), reason))
+        except OSError as error:
+            bad.append(Skipped(shown(name), reason_of(error)))
+    return _items(texts, ids, source, bad)
+
+
+def from_column(
+    table: RawTable,
+    column: str,
+    *,
+    label_column: str | None = None,
+    id_column: str | None = None,
+    aside: Sequence[str] = (),
+) -> Items:
+    """Read the documents of one column."""
+    need_column(table.names, column, "text_column", table.source)
+    if table.kinds.get(column, "category") != "category":
+        raise InvalidInputError(
+            f"text_column={column!r} of {table.source} holds {table.kinds[column]} "
+            "values, not texts. Name the column that holds the texts."
+        )
+    labels = None
+    if label_column is not None:
+        need_column(table.names, label_column, "label_column", table.source)
+        labels = labels_of(table, label_column)
+    for name in aside:
+        need_column(table.names, name, "aside", table.source)
+    items = _items(
+        [text or "" for text in table.columns[column]],
+        row_ids(table, id_column),
+        table.source,
+        table.skipped,
+        what="row " if id_column is None else "",
+        labels=labels,
+        aside={name: list(table.columns[name]) for name in aside},
+    )
+    return items
+
+
+def _items(
+    texts: Sequence[str],
+    ids: Sequence[str],
+    source: str,
+    skipped: Sequence[Skipped] = (),
+    what: str = "",
+    labels: NDArray[Any] | None = None,
+    aside: dict[str, list[object]] | None = None,
+) -> Items:
+    """Keep the documents with a letter in them; list the others."""
+    good = [i for i, text in enumerate(texts) if text.strip()]
+    bad = [
+        Skipped(what + name, EMPTY)
+        for name, text in zip(ids, texts, strict=True)
+        if not text.strip()
+    ]
+    bad = [*skipped, *bad]
+    if not good:
+        if not bad:
+            raise InvalidInputError(f"{source} is empty; one text a line is needed.")
+        raise nothing_left(source, "texts", bad)
+    kept = [texts[i] for i in good]
+    chosen = {}
+    for name, values in (aside or {}).items():
+        chosen[name] = np.empty(len(good), dtype=object)
+        chosen[name][:] = [values[i] for i in good]
+    return Items(
+        kind="text",
+        X=kept,
+        ids=[ids[i] for i in good],
+        source=source,
+        plan={"kind": "text"},
+        facts={
+            "characters": np.array([len(t) for t in kept], dtype=np.int64),
+            "words": np.array([len(t.split()) for t in kept], dtype=np.int64),
+        },
+        skipped=bad,
+        labels=None if labels is None else labels[good],
+        aside=chosen,
+    )

@@ -1,0 +1,149 @@
+"""Texts: weighted words and pairs of words, then a few directions of meaning."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.utils.extmath import randomized_svd
+from sklearn.utils.validation import check_is_fitted
+
+from denspu._parameters import OneOf, Whole, check_parameters
+from denspu._random import Randomness
+from denspu._typing import FloatArray, IntArray, RandomState
+from denspu._validation import input_kind, validate_X
+from denspu.base import Encoder, Rules
+from denspu.exceptions import InvalidInputError
+
+LEARNED_FROM = 20_000
+"""Texts from which words and directions are learned; more say little new."""
+
+RARE_COUNTS_FROM = 50
+"""Texts from which a word must stand in two of them to count."""
+
+ITERATIONS = 5
+
+CHARACTERS = (3, 5)
+"""Lengths of the pieces of words for ``unit="character"``."""
+
+
+class TextEncoder(Encoder):
+    """TF-IDF of words and their neighbours, reduced by a truncated SVD, length 1.
+
+    Words count by the logarithm of how often a text has them, and by how few texts do
+    (TF-IDF); the singular value decomposition brings texts with different words on the
+    same subject together. A text without a single known word becomes zeros. Learned
+    from all texts, labelled or not.
+
+    Parameters
+    ----------
+    n_components : int, default=128
+        Length of an embedding; shorter where there are fewer texts or words.
+    unit : {"word", "character"}, default="word"
+        ``"character"`` takes pieces of three to five characters, for languages without
+        spaces, misspelled texts and codes.
+    ngrams : int, default=2
+        Words in a row that count as one term, at most.
+    max_features : int, default=50_000
+        Terms kept, the most frequent.
+    random_state : int, generator or None
+        Seeds the decomposition and, above 20,000 texts, the choice of those that are
+        learned from.
+
+    Examples
+    --------
+    >>> texts = ["red apple", "green apple", "blue sea", "deep blue sea"]
+    >>> Z = TextEncoder(random_state=0).fit_transform(texts)
+    >>> bool(Z[2] @ Z[3] > 0.5 > Z[2] @ Z[0])
+    True
+    """
+
+    inputs: ClassVar[tuple[str, ...]] = ("text",)
+    _rules: ClassVar[Rules] = {
+        "n_components": (Whole(1),),
+        "unit": (OneOf("word", "character"),),
+        "ngrams": (Whole(1),),
+        "max_features": (Whole(1),),
+    }
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 128,
+        unit: Literal["word", "character"] = "word",
+        ngrams: int = 2,
+        max_features: int = 50_000,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.unit = unit
+        self.ngrams = ngrams
+        self.max_features = max_features
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the terms, their weights and the directions."""
+        check_parameters(self)
+        texts = validate_X(self, _texts_only(X), reset=True, kind="text")
+        randomness = Randomness(self.random_state)
+        learned = texts[_some(len(texts), randomness)]
+        self.vectorizer_ = self._vectorizer(learned)
+        try:
+            weights = self.vectorizer_.fit_transform(learned)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"No terms were found in {len(texts)} texts ({error}). Are they "
+                "empty? unit='character' finds terms in texts without words."
+            ) from error
+        size = min(self.n_components, *weights.shape)
+        _, _, self.components_ = randomized_svd(
+            weights, size, n_iter=ITERATIONS, random_state=randomness.seed("svd")
+        )
+        self.n_terms_ = weights.shape[1]
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return one embedding of length 1 a text."""
+        check_is_fitted(self)
+        texts = validate_X(self, _texts_only(X), reset=False, kind="text")
+        Z = self.vectorizer_.transform(texts) @ self.components_.T
+        length = np.linalg.norm(Z, axis=1, keepdims=True)
+        return np.divide(Z, length, out=np.zeros_like(Z), where=length > 1e-12)
+
+    def facts(self) -> dict[str, Any]:
+        """Return how many terms count, and how long an embedding is."""
+        return {"n_terms": self.n_terms_, "n_components": len(self.components_)}
+
+    def _vectorizer(self, texts: Any) -> TfidfVectorizer:
+        words = self.unit == "word"
+        return TfidfVectorizer(
+            analyzer="word" if words else "char_wb",
+            ngram_range=(1, self.ngrams) if words else CHARACTERS,
+            token_pattern=r"(?u)\b\w+\b" if words else None,
+            min_df=2 if len(texts) >= RARE_COUNTS_FROM else 1,
+            max_features=self.max_features,
+            sublinear_tf=True,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+
+def _texts_only(X: Any) -> Any:
+    if not isinstance(X, str) and len(X) and input_kind(X) != "text":
+        raise InvalidInputError(
+            "TextEncoder takes a list of texts. For numbers and categories use "
+            "encoder='tabular', for images encoder='contrastive'."
+        )
+    return X
+
+
+def _some(n: int, randomness: Randomness) -> IntArray:
+    """Return the rows to learn from: all, or a sample in order."""
+    if n <= LEARNED_FROM:
+        return np.arange(n)
+    return np.sort(randomness.numpy("texts").permutation(n)[:LEARNED_FROM])

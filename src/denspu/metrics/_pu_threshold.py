@@ -1,0 +1,203 @@
+"""Where to cut: by prior, target recall, target precision or review budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from denspu._parameters import Number, OneOf, Whole
+from denspu._typing import FloatArray, RandomState
+from denspu.exceptions import InvalidParameterError
+from denspu.metrics._pu import PUReport, pu_metrics
+from denspu.metrics._pu_gate import check, scores_of
+
+Rule: TypeAlias = Literal["prior", "recall", "precision", "top"]
+
+
+@dataclass(frozen=True)
+class ThresholdChoice:
+    """A threshold and what to expect of it."""
+
+    threshold: float
+    """Rows that score above it are called positive."""
+    rule: Rule
+    target: float | None
+    reached: bool
+    """Whether the target was met, by the estimate."""
+    n_called: int
+    """Rows of U above the threshold."""
+    sentence: str
+    report: PUReport | None
+    """Expected figures; none without ``prior_in_unlabeled``."""
+
+    def __str__(self) -> str:
+        return self.sentence + (f"\n{self.report}" if self.report else "")
+
+
+def choose_threshold(
+    positive_scores: Any,
+    unlabeled_scores: Any,
+    *,
+    prior_in_unlabeled: float | None = None,
+    rule: Rule = "prior",
+    target: float | None = None,
+    random_state: RandomState = None,
+    **options: Any,
+) -> ThresholdChoice:
+    """Choose a threshold; no negative and no refit is needed.
+
+    Parameters
+    ----------
+    positive_scores : array
+        Scores of held-out labelled positives.
+    unlabeled_scores : array
+        Scores of the rows to decide on.
+    prior_in_unlabeled : float, optional
+        Share of positives inside U. Rules ``"prior"`` and ``"precision"`` need it;
+        with it, expected figures come back for the others too.
+    rule : {"prior", "recall", "precision", "top"}, default="prior"
+        ``"prior"``: call as many rows of U positive as the prior says there are.
+        ``"recall"``: the highest cut that a new positive passes with a chance of at
+        least ``target`` (exact for any number of held-out positives under SCAR).
+        ``"precision"``: the lowest cut with an estimated precision of at least
+        ``target``. ``"top"``: the ``target`` highest rows, a review budget.
+    target : float or int
+        For all rules but ``"prior"``.
+    random_state : int, generator or None, default=None
+    **options
+        Further arguments of :func:`pu_metrics`, for the expected figures.
+
+    Returns
+    -------
+    ThresholdChoice
+
+    Notes
+    -----
+    Rows of one score are never split. Where ties make a difference the sentence says
+    so; fewer rows than asked for are called, never more, unless none would be left.
+    The figures are made on the rows that chose the cut: with ``"precision"`` they lean
+    to the good side a little, since the cut was picked where the estimate is high.
+
+    Examples
+    --------
+    >>> from denspu.metrics import choose_threshold
+    >>> U = [5.0, 4.0, 3.0, 2.0, 1.0]
+    >>> choice = choose_threshold([4.5, 3.5], U, rule="top", target=2)
+    >>> choice.threshold, choice.n_called
+    (3.5, 2)
+    """
+    P = scores_of("positive_scores", positive_scores)
+    U = scores_of("unlabeled_scores", unlabeled_scores)
+    check("rule", rule, OneOf("prior", "recall", "precision", "top"))
+    check("prior_in_unlabeled", prior_in_unlabeled, OneOf(None), Number(0, 1))
+    if prior_in_unlabeled is None and rule in ("prior", "precision"):
+        raise InvalidParameterError(
+            f"rule={rule!r} needs prior_in_unlabeled, the share of positives inside U. "
+            "Estimate it with denspu.priors.estimate_prior, or take rule='recall' or "
+            "rule='top'."
+        )
+    if rule == "prior" and target is not None:
+        raise InvalidParameterError(
+            f"rule='prior' takes no target. Got target={target!r}; leave it out, or "
+            "choose another rule."
+        )
+    if rule == "prior":
+        wanted = round(float(prior_in_unlabeled or 0) * len(U))
+        threshold, reached, sentence = _top(U, wanted)
+    elif rule == "top":
+        check("target", target, Whole(1, len(U)))
+        threshold, reached, sentence = _top(U, int(target or 0))
+    elif rule == "recall":
+        check("target", target, Number(0, 1, "right"))
+        threshold, reached, sentence = _recall(P, U, float(target or 0))
+    else:
+        check("target", target, Number(0, 1, "right"))
+        prior = float(prior_in_unlabeled or 0)
+        threshold, reached, sentence = _precision(P, U, prior, float(target or 0))
+    report = None
+    if prior_in_unlabeled is not None:
+        report = pu_metrics(
+            P,
+            U,
+            prior_in_unlabeled=prior_in_unlabeled,
+            threshold=threshold,
+            random_state=random_state,
+            **options,
+        )
+    return ThresholdChoice(
+        threshold=threshold,
+        rule=rule,
+        target=None if target is None else float(target),
+        reached=reached,
+        n_called=int((threshold < U).sum()),
+        sentence=sentence,
+        report=report,
+    )
+
+
+def between(scores: FloatArray, count: int) -> float:
+    """Return a cut below the ``count`` highest scores; these are not tied beyond it."""
+    ordered = np.sort(scores)[::-1]
+    if count <= 0:
+        return float(ordered[0])
+    if count >= len(ordered):
+        return float(np.nextafter(ordered[-1], -np.inf))
+    upper, lower = float(ordered[count - 1]), float(ordered[count])
+    middle = lower + (upper - lower) / 2 if np.isfinite([upper, lower]).all() else lower
+    return middle if lower <= middle < upper else lower
+
+
+def _top(U: FloatArray, wanted: int) -> tuple[float, bool, str]:
+    ordered = np.sort(U)[::-1]
+    count = wanted
+    told = f"The {wanted:,} highest of {len(U):,} unlabelled rows are called positive."
+    if 0 < wanted < len(U) and ordered[wanted - 1] == ordered[wanted]:
+        tie = ordered[wanted - 1]
+        above = int((tie < U).sum())
+        count = above or int((tie <= U).sum())
+        what = "fewer" if above else "more: no cut could call fewer but none"
+        told = (
+            f"{count:,} of {len(U):,} unlabelled rows are called positive, not the "
+            f"{wanted:,} asked for; {int((tie == U).sum()):,} rows share the score at "
+            f"the cut ({what})."
+        )
+    return between(U, count), count == wanted, told
+
+
+def _recall(P: FloatArray, U: FloatArray, target: float) -> tuple[float, bool, str]:
+    n = len(P)
+    # A new positive is as likely to take any of the n + 1 places among the others.
+    lost = int(np.floor((n + 1) * (1 - target) + 1e-9))
+    if lost == 0:
+        lowest = min(P.min(), U.min())
+        most = n / (n + 1)
+        told = (
+            f"Every row is called positive: with {n} held-out positives no cut can "
+            f"promise a recall above {most:.3f}, and {target:g} was asked for."
+        )
+        return float(np.nextafter(lowest, -np.inf)), False, told
+    threshold = float(np.nextafter(np.sort(P)[min(lost, n) - 1], -np.inf))
+    told = f"A positive passes the cut with a chance of at least {target:g}."
+    return threshold, True, told
+
+
+def _precision(
+    P: FloatArray, U: FloatArray, prior: float, target: float
+) -> tuple[float, bool, str]:
+    ordered = np.sort(U)[::-1]
+    ends = np.append(np.flatnonzero(ordered[1:] < ordered[:-1]), len(U) - 1)
+    recall = 1 - np.searchsorted(np.sort(P), ordered[ends], side="left") / len(P)
+    precision = np.minimum(1.0, prior * len(U) * recall / (ends + 1))
+    enough = np.flatnonzero(precision >= target - 1e-12)
+    if len(enough):
+        count = int(ends[enough[-1]]) + 1
+        told = f"The lowest cut with an estimated precision of at least {target:g}."
+        return between(U, count), True, told
+    best = len(precision) - 1 - int(np.argmax(precision[::-1]))
+    told = (
+        f"No cut has an estimated precision of {target:g}; the best one, "
+        f"{precision[best]:.3f}, was taken."
+    )
+    return between(U, int(ends[best]) + 1), False, told

@@ -1,0 +1,356 @@
+"""Taking objects apart into named values, and making them again without their code.
+
+Most objects are their attributes. Compiled ones of scikit-learn and NumPy have a form
+of their own here. No constructor with an effect, no ``__reduce__`` and no
+``__setstate__`` of Python code runs. Indices that compiled code would follow unchecked
+are checked first, so a made-up file cannot lead it outside its arrays.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from denspu.exceptions import ModelVersionWarning
+
+State = dict[str, Any]
+
+_EMPTY_MODULE = nn.Module()
+_KEPT_OF_MODULE = (
+    "training",
+    "_parameters",
+    "_buffers",
+    "_modules",
+    "_non_persistent_buffers_set",
+)
+
+CACHES: Mapping[str, tuple[str, ...]] = {
+    "denspu.augment.images:ImageAugment": ("_axes",)
+}
+"""Attributes that are filled again when needed: dictionaries of device tensors."""
+
+
+class Unsupported(Exception):
+    """An object holds something that cannot be kept; the text says what."""
+
+
+def take_apart(name: str, thing: Any) -> State:
+    """Return the values an object is made of; ``name`` is that of its class."""
+    if name in _FORMS:
+        return _FORMS[name][0](thing)
+    if isinstance(thing, nn.Module):
+        return _module_state(thing)
+    state = _attributes(thing)
+    for cache in CACHES.get(name, ()):
+        state.pop(cache, None)
+    return state
+
+
+def put_together(name: str, cls: type, state: State) -> Any:
+    """Return the object made of those values."""
+    if name in _FORMS:
+        return _FORMS[name][1](cls, state)
+    thing: Any = object.__new__(cls)
+    if isinstance(thing, nn.Module):
+        nn.Module.__init__(thing)
+        _check_module(state)
+    state.update({cache: {} for cache in CACHES.get(name, ())})
+    _set_attributes(thing, state)
+    if name in _CHECKS:
+        _CHECKS[name](thing)
+    return thing
+
+
+# --- Python objects ------------------------------------------------------------------
+
+
+def _slots(cls: type) -> list[str]:
+    found: list[str] = []
+    for base in cls.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        found += [slots] if isinstance(slots, str) else list(slots)
+    return [slot for slot in found if not slot.startswith("__")]
+
+
+def _attributes(thing: Any) -> State:
+    try:
+        object.__new__(type(thing))
+    except TypeError:
+        raise Unsupported("has no plain attributes") from None
+    state = {s: getattr(thing, s) for s in _slots(type(thing)) if hasattr(thing, s)}
+    return {**state, **getattr(thing, "__dict__", {})}
+
+
+def _set_attributes(thing: Any, state: State) -> None:
+    slots = set(_slots(type(thing)))
+    for name, value in state.items():
+        if not name.isidentifier() or name.startswith("__"):
+            raise ValueError(f"{name!r} is no name of an attribute")
+        if name in slots:
+            object.__setattr__(thing, name, value)
+        else:
+            thing.__dict__[name] = value
+
+
+def _module_state(module: nn.Module) -> State:
+    state = dict(vars(module))
+    for name, empty in vars(_EMPTY_MODULE).items():
+        if name not in _KEPT_OF_MODULE and state.pop(name, empty) != empty:
+            raise Unsupported(
+                f"has {name.strip('_').replace('_', ' ')}, which are code"
+            )
+    for name in ("_parameters", "_buffers", "_modules"):
+        state[name] = dict(state[name])
+    return state
+
+
+def _check_module(state: State) -> None:
+    kinds = {"_parameters": nn.Parameter, "_modules": nn.Module}
+    for name in ("_parameters", "_buffers", "_modules"):
+        if type(state[name]) is not dict:
+            raise ValueError(f"{name} is no dictionary")
+        kind = kinds.get(name, object)
+        if not all(v is None or isinstance(v, kind) for v in state[name].values()):
+            raise ValueError(f"{name} holds something else")
+
+
+# --- compiled objects ----------------------------------------------------------------
+
+
+def _tree_state(tree: Any) -> State:
+    _, (n_features, n_classes, n_outputs), state = tree.__reduce__()
+    return {
+        **state,
+        "n_features": int(n_features),
+        "n_classes": np.asarray(n_classes),
+        "n_outputs": int(n_outputs),
+    }
+
+
+def _tree(cls: type, state: State) -> Any:
+    nodes, count = state["nodes"], state["node_count"]
+    _require(nodes.ndim == 1 and len(nodes) == count > 0, "nodes of a tree")
+    left, right = nodes["left_child"], nodes["right_child"]
+    here = np.arange(count)
+    inner = left != -1
+    _require((right[inner] > here[inner]).all(), "children of a tree")
+    _require((left[inner] > here[inner]).all(), "children of a tree")
+    _require((np.maximum(left, right) < count).all(), "children of a tree")
+    feature = nodes["feature"][inner]
+    _require(((feature >= 0) & (feature < state["n_features"])).all(), "features")
+    n_classes = np.ascontiguousarray(state["n_classes"], dtype=np.intp)
+    _require(n_classes.shape == (state["n_outputs"],), "classes of a tree")
+    tree = cls(state["n_features"], n_classes, state["n_outputs"])
+    kept = ("max_depth", "node_count", "nodes", "values")
+    tree.__setstate__({name: state[name] for name in kept})
+    return tree
+
+
+METRICS = ("euclidean", "manhattan", "chebyshev")
+"""Distances of a neighbour tree that can be kept."""
+
+
+def _neighbour_tree_state(tree: Any) -> State:
+    state = tree.__getstate__()
+    wanted = type(state[11]).__name__.removesuffix("Distance64").lower()
+    if wanted not in METRICS:
+        raise Unsupported(
+            f"uses another distance than {', '.join(METRICS)}, and cannot be kept"
+        )
+    return {
+        "data": np.asarray(tree.data),
+        "order": np.asarray(state[1]),
+        "leaf_size": int(state[4]),
+        "metric": wanted,
+        "weights": None if state[12] is None else np.asarray(state[12]),
+    }
+
+
+def _neighbour_tree(cls: type, state: State) -> Any:
+    _require(state["metric"] in METRICS, "distance of a neighbour tree")
+    tree: Any = cls(
+        state["data"],
+        leaf_size=state["leaf_size"],
+        metric=state["metric"],
+        sample_weight=state["weights"],
+    )
+    if not np.array_equal(np.asarray(tree.__getstate__()[1]), state["order"]):
+        warnings.warn(
+            "A neighbour tree came out in another order than it was saved in: answers "
+            "may differ in their last digits. Use the versions named in config.json.",
+            ModelVersionWarning,
+            stacklevel=2,
+        )
+    return tree
+
+
+def _nothing(thing: Any) -> State:
+    return {}
+
+
+def _made(cls: type, state: State) -> Any:
+    return cls()
+
+
+def _csr_state(matrix: Any) -> State:
+    parts = {name: getattr(matrix, name) for name in ("data", "indices", "indptr")}
+    return {**parts, "shape": tuple(map(int, matrix.shape))}
+
+
+def _csr(cls: type, state: State) -> Any:
+    parts = (state["data"], state["indices"], state["indptr"])
+    matrix: Any = cls(parts, shape=state["shape"])
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+def _isotonic_state(model: Any) -> State:
+    state = dict(vars(model))
+    state.pop("f_", None)
+    return state
+
+
+def _isotonic(cls: type, state: State) -> Any:
+    model: Any = object.__new__(cls)
+    _set_attributes(model, state)
+    if hasattr(model, "X_thresholds_"):
+        model._build_f(model.X_thresholds_, model.y_thresholds_)
+    return model
+
+
+BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+
+
+def _generator_state(generator: Any) -> State:
+    kind = type(generator.bit_generator).__name__
+    if kind not in BIT_GENERATORS:
+        raise Unsupported(f"draws from {kind}; kept are {', '.join(BIT_GENERATORS)}")
+    return {"kind": kind, "state": generator.bit_generator.state}
+
+
+def _generator(cls: type, state: State) -> Any:
+    _require(state["kind"] in BIT_GENERATORS, "kind of a random generator")
+    bits = getattr(np.random, state["kind"])()
+    bits.state = state["state"]
+    return cls(bits)
+
+
+def _random_state(cls: type, state: State) -> Any:
+    generator = cls(np.random.MT19937())
+    generator.set_state(state["state"])
+    return generator
+
+
+def _random_state_state(generator: Any) -> State:
+    state = generator.get_state(legacy=False)
+    if state["bit_generator"] != "MT19937":
+        raise Unsupported("is a RandomState that does not draw from MT19937")
+    return {"state": state}
+
+
+_FORMS: Mapping[str, tuple[Callable[[Any], State], Callable[[type, State], Any]]] = {
+    "numpy.random:Generator": (_generator_state, _generator),
+    "numpy.random:RandomState": (_random_state_state, _random_state),
+    "scipy.sparse:csr_array": (_csr_state, _csr),
+    "scipy.sparse:csr_matrix": (_csr_state, _csr),
+    "sklearn._loss._loss:CyHalfBinomialLoss": (_nothing, _made),
+    "sklearn.isotonic:IsotonicRegression": (_isotonic_state, _isotonic),
+    "sklearn.neighbors:BallTree": (_neighbour_tree_state, _neighbour_tree),
+    "sklearn.neighbors:KDTree": (_neighbour_tree_state, _neighbour_tree),
+    "sklearn.tree._tree:Tree": (_tree_state, _tree),
+}
+
+
+# --- indices that compiled code follows unchecked ------------------------------------
+
+
+def _require(holds: Any, what: str) -> None:
+    if not holds:
+        raise ValueError(f"{what} cannot be right")
+
+
+def _check_boosting(model: Any) -> None:
+    for predictors in getattr(model, "_predictors", []):
+        for predictor in predictors:
+            _check_boosted_tree(predictor, model.n_features_in_)
+
+
+def _check_boosted_tree(predictor: Any, n_features: int) -> None:
+    nodes = predictor.nodes
+    inner = nodes["is_leaf"] == 0
+    here = np.arange(len(nodes))
+    _require(len(nodes) > 0, "nodes of a boosted tree")
+    for side in ("left", "right"):
+        child = nodes[side][inner].astype(np.int64)
+        _require(
+            ((child > here[inner]) & (child < len(nodes))).all(),
+            "children of a boosted tree",
+        )
+    feature = nodes["feature_idx"][inner]
+    _require(((feature >= 0) & (feature < n_features)).all(), "features of a tree")
+    sets = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
+    for held in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
+        _require((sets < len(held)).all(), "categories of a boosted tree")
+        _require(held.ndim == 2 and held.shape[1] == 8, "categories of a boosted tree")
+
+
+def _check_kernel_machine(model: Any) -> None:
+    if not hasattr(model, "support_vectors_"):
+        return
+    held, counts = model.support_vectors_, np.asarray(model._n_support)
+    n_rows = held.shape[0]
+    one_class = not hasattr(model, "classes_")
+    n_classes = 2 if one_class else len(model.classes_)
+    _require(model.shape_fit_[1] == held.shape[1], "support vectors")
+    _require(len(model.support_) == n_rows, "support vectors")
+    _require(one_class or counts.sum() == n_rows, "support vectors")
+    _require((counts >= 0).all() and len(counts) == n_classes, "support vectors")
+    _require(model._dual_coef_.shape == (n_classes - 1, n_rows), "coefficients")
+    pairs = n_classes * (n_classes - 1) // 2
+    _require(model._intercept_.shape == (pairs,), "intercepts")
+
+
+def _check_forest(forest: Any) -> None:
+    """Compiled walks look up features by number."""
+    shape = forest.threshold.shape
+    _require(forest.feature.shape[:2] == shape == forest.path.shape, "trees")
+    _require(shape[1] & (shape[1] - 1) == 0 and shape[1] > 1, "depth of the trees")
+    _require((forest.feature < forest.n_features).all(), "features of the trees")
+    weight = forest.weight
+    _require(weight is None or weight.shape == forest.feature.shape, "weights")
+
+
+def _check_tree_owner(model: Any) -> None:
+    if hasattr(model, "tree_"):
+        _require(model.tree_.n_features == model.n_features_in_, "features of a tree")
+
+
+def _check_trees_owner(model: Any) -> None:
+    for tree in getattr(model, "estimators_", []):
+        _require(tree.n_features_in_ == model.n_features_in_, "features of a tree")
+
+
+def _check_forest_owner(detector: Any) -> None:
+    if hasattr(detector, "forest_"):
+        same = detector.forest_.n_features == detector.n_features_in_
+        _require(same, "features of the trees")
+
+
+_FOREST = "denspu.detectors.{0}isolation_forest:{1}IsolationForest"
+
+_CHECKS: Mapping[str, Callable[[Any], None]] = {
+    _FOREST.format("", ""): _check_forest_owner,
+    _FOREST.format("extended_", "Extended"): _check_forest_owner,
+    "sklearn.ensemble:ExtraTreesClassifier": _check_trees_owner,
+    "sklearn.ensemble:RandomForestClassifier": _check_trees_owner,
+    "sklearn.tree:DecisionTreeClassifier": _check_tree_owner,
+    "sklearn.tree:ExtraTreeClassifier": _check_tree_owner,
+    "denspu.detectors.forest.arrays:Forest": _check_forest,
+    "sklearn.ensemble:HistGradientBoostingClassifier": _check_boosting,
+    "sklearn.svm:OneClassSVM": _check_kernel_machine,
+    "sklearn.svm:SVC": _check_kernel_machine,
+}

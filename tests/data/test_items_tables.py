@@ -1,0 +1,348 @@
+"""Tables: kinds of columns, gaps, dates, encodings, labels."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from denspu import DensPU
+from denspu._frame import Frame
+from denspu.data import join, read_items, read_pair
+from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def column(items, name):
+    return items.X[name].tolist()
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write(
+        tmp_path / "t.csv",
+        "age,town,seen,code\n31,Ulm,2024-01-01,007\n44.5,,1970-01-02T12:00:00Z,012\n"
+        'NA,"a, b",,7\n',
+    )
+
+
+# --- CSV ----------------------------------------------------------------------------
+
+
+def test_numbers_categories_dates_and_gaps(table):
+    items = read_items(table)
+    assert items.kind == "table"
+    assert isinstance(items.X, Frame)
+    assert items.plan["columns"] == {
+        "age": "number",
+        "town": "category",
+        "seen": "date",
+        "code": "category",
+    }
+    assert np.array_equal(column(items, "age"), [31, 44.5, np.nan], equal_nan=True)
+    assert column(items, "town") == ["Ulm", None, "a, b"]
+    assert np.array_equal(column(items, "seen"), [19723, 1.5, np.nan], equal_nan=True)
+    assert column(items, "code") == ["007", "012", "7"]
+    assert items.facts["missing"].tolist() == [0, 1, 2]
+    assert items.ids == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter"), [("t.csv", ";"), ("t.csv", "\t"), ("t.csv", "|")]
+)
+def test_other_delimiters(tmp_path, name, delimiter):
+    text = "a,b\n1,x\n2,y\n".replace(",", delimiter)
+    assert column(read_items(write(tmp_path / name, text)), "a") == [1, 2]
+
+
+def test_tsv_and_decimal_comma(tmp_path):
+    assert column(read_items(write(tmp_path / "t.tsv", "a\tb\n1\tx\n")), "b") == ["x"]
+    items = read_items(write(tmp_path / "t.csv", "a;b\n1,5;2\n-3;4\n"))
+    assert column(items, "a") == [1.5, -3]
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "day"),
+    [
+        ("31.12.1970", "%d.%m.%Y", 364),
+        ("1970/01/03", "%Y/%m/%d", 2),
+        ("12/31/1970", "%m/%d/%Y", 364),
+        ("31/12/1970", "%d/%m/%Y", 364),
+    ],
+)
+def test_other_dates(tmp_path, text, form, day):
+    items = read_items(write(tmp_path / "t.csv", f"a,b\n{text},1\n"))
+    assert items.plan["columns"]["a"] == form
+    assert column(items, "a") == [day]
+
+
+def test_a_date_that_can_be_two_is_told(tmp_path):
+    path = write(tmp_path / "t.csv", "a,b\n01/02/1970,1\n")
+    items = read_items(path)
+    assert column(items, "a") == [1]
+    assert "month/day or day/month" in items.notes[0]
+    assert column(read_items(path, columns={"a": "%d/%m/%Y"}), "a") == [31]
+
+
+def test_columns_without_use_are_left_out_and_told(tmp_path):
+    rows = "".join(f"{i},name{i},\n" for i in range(25))
+    items = read_items(write(tmp_path / "t.csv", "a,who,nothing\n" + rows))
+    assert items.X.columns == ["a"]
+    assert "'who' is different in every row" in items.notes[0]
+    assert "'nothing' is empty" in items.notes[1]
+
+
+def test_kinds_can_be_set(table):
+    items = read_items(table, columns={"code": "number", "town": "drop"})
+    assert column(items, "code") == [7, 12, 7]
+    assert "town" not in items.X.columns
+    with pytest.raises(InvalidInputError, match=r"'town'.*row 1 holds 'Ulm'.*category"):
+        read_items(table, columns={"town": "number"})
+    with pytest.raises(InvalidParameterError, match=r"columns\['town'\]='words' must"):
+        read_items(table, columns={"town": "words"})
+    with pytest.raises(InvalidParameterError, match=r"'towns'.*Did you mean 'town'"):
+        read_items(table, columns={"towns": "number"})
+
+
+def test_rows_of_another_length_are_listed(tmp_path):
+    items = read_items(write(tmp_path / "t.csv", "a,b\n1,2\n1,2,3\n\n4,5\n"))
+    assert column(items, "a") == [1, 4]
+    assert items.skipped == [("row 2", "3 cells, but the header has 2")]
+    assert items.ids == ["1", "4"]
+
+
+def test_a_csv_that_is_not_utf8_names_the_byte_and_the_fix(tmp_path):
+    path = write(tmp_path / "t.csv", "a,b\nx,1\ncafé,2\n", "latin-1")
+    with pytest.raises(
+        InvalidInputError,
+        match=r"not UTF-8: byte 0xe9 at position 11 \(line 3\).*encoding='latin-1'",
+    ):
+        read_items(path)
+    assert column(read_items(path, encoding="latin-1"), "a") == ["x", "café"]
+    wide = write(tmp_path / "w.csv", "a,b\nx,1\n", "utf-16")
+    with pytest.raises(InvalidInputError, match="encoding='utf-16'"):
+        read_items(wide)
+    assert column(read_items(wide, encoding="utf-16"), "b") == [1]
+    with pytest.raises(InvalidParameterError, match="encoding='klingon' is not known"):
+        read_items(path, encoding="klingon")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
+    items = read_items(write(tmp_path / "t.csv", "a,b\n1,2\n", "utf-8-sig"))
+    assert items.X.columns == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("a,b\n", "a header and no rows"),
+        ("a,a\n1,2\n", "two columns called 'a'"),
+        ("a,b\n1\n2\n", "None of the 2 rows"),
+    ],
+)
+def test_tables_that_are_none(tmp_path, text, words):
+    with pytest.raises(InvalidInputError, match=words):
+        read_items(write(tmp_path / "t.csv", text))
+
+
+def test_long_cells_and_the_limit_is_put_back(tmp_path):
+    import csv
+
+    before = csv.field_size_limit()
+    text = f"a,t\n1,{'long ' * 60_000}\n"
+    assert len(read_items(write(tmp_path / "t.csv", text), text_column="t").X[0]) > 2e5
+    assert csv.field_size_limit() == before
+
+
+def test_an_unknown_file(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"'\.xlsx' are not known.*\.csv"):
+        read_items(write(tmp_path / "t.xlsx", "PK"))
+
+
+# --- labels, ids, columns set aside -------------------------------------------------
+
+
+def labelled(tmp_path, values):
+    rows = "".join(f"{i},{v},g{i % 2}\n" for i, v in enumerate(values))
+    return write(tmp_path / "l.csv", "a,label,group\n" + rows)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["1", "0", "1", "0"], [1, 0, 1, 0]),
+        (["True", "False", "true", ""], [1, 0, 1, 0]),
+        (["1.0", "-1", "1", "NA"], [1, 0, 1, 0]),
+    ],
+)
+def test_label_columns(tmp_path, values, expected):
+    path = labelled(tmp_path, values)
+    items = read_items(path, label_column="label", aside=["group"])
+    X, y, ids = join(items)
+    assert y.tolist() == expected
+    assert X.columns == ["a"]
+    assert ids == ["1", "2", "3", "4"]
+    assert items.aside["group"].tolist() == ["g0", "g1", "g0", "g1"]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["1", "2", "3", "3"], r"holds '3' \(2 rows\), '2' \(1 rows\).*1 or true"),
+        (["yes", "no", "1", "0"], "'yes'"),
+        (["1", "0", "-1", "1"], "both 0 and -1"),
+        (["0", "0", "1", "0"], r"1 labelled positive\(s\); at least 2"),
+        (["1", "1", "1", "1"], "Every row .* labelled positive"),
+    ],
+)
+def test_bad_labels(tmp_path, values, words):
+    with pytest.raises(LabelError, match=words):
+        join(read_items(labelled(tmp_path, values), label_column="label"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"label_column": "labels"},
+            "label_column='labels'.*Did you mean 'label'.*'a'",
+        ),
+        ({"id_column": "name"}, "id_column='name'.*no such column"),
+        ({"aside": ["when"]}, "aside='when'"),
+        ({"text_column": "text"}, "text_column='text'"),
+        ({"kind": "text"}, "say which one with text_column="),
+        ({"text_column": "a", "vector_column": "b"}, "exclude each other"),
+    ],
+)
+def test_missing_columns(tmp_path, options, words):
+    with pytest.raises(InvalidParameterError, match=words):
+        read_items(labelled(tmp_path, ["1", "0"]), **options)
+
+
+def test_ids(tmp_path):
+    path = write(tmp_path / "t.csv", "id,a\nx7,1\nx9,2\n")
+    assert read_items(path, id_column="id").ids == ["x7", "x9"]
+    path = write(tmp_path / "t.csv", "id,a\nx7,1\nx7,2\n")
+    with pytest.raises(InvalidInputError, match=r"the id 'x7' stands in several rows"):
+        read_items(path, id_column="id")
+
+
+def test_join_without_labels(table):
+    with pytest.raises(InvalidInputError, match=r"read without labels.*label_column="):
+        join(read_items(table))
+
+
+# --- Parquet ------------------------------------------------------------------------
+
+
+def test_parquet_keeps_its_types(tmp_path):
+    arrow = pa.table(
+        {
+            "n": [1, None, 3],
+            "x": pa.array([0.5, 1.5, None]),
+            "b": [True, False, None],
+            "w": ["1", "2", None],
+            "c": pa.array(["u", "v", "u"]).dictionary_encode(),
+            "d": [dt.date(1970, 1, 3), None, dt.date(1970, 1, 1)],
+            "t": pa.array([dt.datetime(1970, 1, 1, 12)] * 3, pa.timestamp("ms")),
+            "s": [{"k": 1}] * 3,
+        }
+    )
+    pq.write_table(arrow, tmp_path / "t.parquet")
+    items = read_items(tmp_path / "t.parquet")
+    assert items.plan["columns"] == {
+        "n": "number",
+        "x": "number",
+        "b": "number",
+        "w": "category",
+        "c": "category",
+        "d": "date",
+        "t": "date",
+    }
+    assert np.array_equal(column(items, "n"), [1, np.nan, 3], equal_nan=True)
+    assert np.array_equal(column(items, "b"), [1, 0, np.nan], equal_nan=True)
+    assert column(items, "w") == ["1", "2", None]
+    assert np.array_equal(column(items, "d"), [2, np.nan, 0], equal_nan=True)
+    assert column(items, "t") == [0.5] * 3
+    assert "'s' holds neither" in items.notes[0]
+
+
+def test_a_broken_parquet(tmp_path):
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(InvalidInputError, match="not a Parquet file"):
+        read_items(tmp_path / "t.parquet")
+
+
+def test_labels_and_ids_from_parquet(tmp_path):
+    arrow = pa.table({"i": [7, 8, 9], "y": [1, None, 1], "a": [1.0, 2.0, 3.0]})
+    pq.write_table(arrow, tmp_path / "t.parquet")
+    items = read_items(tmp_path / "t.parquet", label_column="y", id_column="i")
+    assert items.labels.tolist() == [1, 0, 1]
+    assert items.ids == ["7", "8", "9"]
+
+
+# --- pairs --------------------------------------------------------------------------
+
+
+def test_p_and_u_are_read_alike(tmp_path):
+    p = write(tmp_path / "p.csv", "a,b,c\n1,2,\n3,4,\n")
+    u = write(tmp_path / "u.csv", "c,b,a\nx,7,1\ny,red,2\n")
+    P, U = read_pair(p, u)
+    X, y, _ = join(P, U)
+    assert P.plan == U.plan
+    assert X.columns == ["a", "b", "c"]
+    assert X["b"].tolist() == ["2", "4", "7", "red"]
+    assert X["c"].tolist() == [None, None, "x", "y"]
+    assert y.tolist() == [1, 1, 0, 0]
+
+
+def test_new_rows_in_the_form_of_the_first(tmp_path):
+    first = read_items(write(tmp_path / "p.csv", "a,b\n1,x\n3,7\n"))
+    new = read_items(write(tmp_path / "n.csv", "z,b,a\n0,4,5\n"), like=first.plan)
+    assert new.X.columns == ["a", "b"]
+    assert column(new, "b") == ["4"]
+    with pytest.raises(InvalidParameterError, match=r"'a'.*no such column"):
+        read_items(write(tmp_path / "n.csv", "b\n1\n"), like=first)
+
+
+def test_other_columns_are_refused(tmp_path):
+    p = write(tmp_path / "p.csv", "a,b\n1,2\n3,4\n")
+    u = write(tmp_path / "u.csv", "a,c\n1,2\n3,4\n")
+    words = r"only in the first \['b'\], only in the second \['c'\]"
+    with pytest.raises(InvalidInputError, match=words):
+        read_pair(p, u)
+    with pytest.raises(InvalidInputError, match=words):
+        join(read_items(p), read_items(u))
+
+
+def test_other_kinds_are_refused_by_join(tmp_path):
+    p = write(tmp_path / "p.csv", "a,b\n1,2\n3,4\n")
+    u = write(tmp_path / "u.csv", "a,b\nx,2\ny,4\n")
+    with pytest.raises(InvalidInputError, match=r"'a' is a number .* category.*read_p"):
+        join(read_items(p), read_items(u))
+
+
+def test_from_a_file_to_answers(tmp_path):
+    rng = np.random.default_rng(10)
+    truth = rng.random(240) < 0.5
+    labels = truth & (rng.random(240) < 0.5)
+    rows = [
+        f"{rng.normal(4 * t):.4f},{rng.choice(['a', 'b'] if t else ['b', 'c'])},"
+        f"{'' if rng.random() < 0.1 else f'{rng.normal():.4f}'},{int(s)}\n"
+        for t, s in zip(truth, labels, strict=True)
+    ]
+    path = write(tmp_path / "t.csv", "x,kind,noise,y\n" + "".join(rows))
+    X, y, _ = join(read_items(path, label_column="y"))
+    model = DensPU(random_state=0).fit(X, y)
+    assert np.mean(model.predict(X) == truth) > 0.9
+    assert model.feature_names_in_.tolist() == ["x", "kind", "noise"]
+    with pytest.raises(InvalidInputError, match=r"missing \['noise'\]"):
+        model.predict(X[["x", "kind"]])
