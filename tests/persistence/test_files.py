@@ -413,7 +413,7 @@ VALUES = [
     RECORDS,
     np.array([["a", None], [1.5, True]], dtype=object),
     torch.arange(24.0).reshape(2, 3, 2, 2).to(memory_format=torch.channels_last),
-    torch.rand(4, 1, 3, 3).to(memory_format=torch.channels_last),
+    torch.arange(36.0).reshape(4, 1, 3, 3).to(memory_format=torch.channels_last),
     torch.tensor([1.5, -0.0], dtype=torch.bfloat16),
     torch.tensor(True),
     torch.nn.Parameter(torch.ones(2), requires_grad=False),
