@@ -123,5 +123,7 @@ def test_the_exempt_are_exactly_those_not_examined():
             assert EXEMPT[entry.key] == NEEDS_U
         elif entry.inputs == ("image",):
             assert EXEMPT[entry.key] == IMAGES
+        elif entry.inputs == ("text",):
+            assert EXEMPT[entry.key] == TEXTS
         else:
             assert entry.key not in EXEMPT, f"{entry.key} can be examined"

@@ -173,13 +173,13 @@ class Processes:
             said = worker.pipe.recv()
         except (EOFError, OSError):
             worker.process.join()
-            if not worker.ready:
+            code = worker.process.exitcode
+            if not worker.ready and code >= 0:  # it was not killed: it could not begin
                 raise DensPUError(
                     "A process for the benchmark ended before it began to work (exit "
-                    f"code {worker.process.exitcode}). A script that calls run_spec "
-                    "with jobs above 1 must do so under if __name__ == '__main__'."
+                    f"code {code}). A script that calls run_spec with jobs above 1 must "
+                    "do so under if __name__ == '__main__'."
                 ) from None
-            code = worker.process.exitcode
             return self._lost(worker, f"exit code {code} and no answer")
         if isinstance(said, str):
             worker.ready = True
