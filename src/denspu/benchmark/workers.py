@@ -177,8 +177,8 @@ class Processes:
             if not worker.ready and code >= 0:  # it was not killed: it could not begin
                 raise DensPUError(
                     "A process for the benchmark ended before it began to work (exit "
-                    f"code {code}). A script that calls run_spec with jobs above 1 must "
-                    "do so under if __name__ == '__main__'."
+                    f"code {code}). A script that calls run_spec with jobs above 1 "
+                    "must do so under if __name__ == '__main__'."
                 ) from None
             return self._lost(worker, f"exit code {code} and no answer")
         if isinstance(said, str):
