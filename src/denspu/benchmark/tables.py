@@ -382,7 +382,11 @@ def _selection(spec: Spec) -> str:
 
 def _tuning(spec: Spec) -> str:
     text = "Settings were fixed beforehand and not tried out on these data"
-    tried = [f"{row.name}: {row.tuning}" for row in spec.rows if row.tuning]
+    by_words: dict[str, list[str]] = {}
+    for row in spec.rows:
+        if row.tuning:
+            by_words.setdefault(row.tuning, []).append(row.name)
+    tried = [f"{' · '.join(names)}: {words}" for words, names in by_words.items()]
     return f"{text}, but for {'; '.join(tried)}." if tried else f"{text}."
 
 
