@@ -22,6 +22,7 @@ PAGES = (
     "docs/detectors.md",
     "docs/methods.md",
     "docs/priors.md",
+    "docs/evaluation.md",
     "docs/recipe.md",
 )
 SOURCES = {
@@ -38,6 +39,7 @@ SOURCES = {
     "methods-breast-cancer": "methods.py:breast_cancer",
     "methods-rare": "methods.py:rare",
     "priors": "priors.py",
+    "pu-metrics": "pu_metrics.py",
 }
 """Script and, after a colon, the function that makes the table of its records."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)

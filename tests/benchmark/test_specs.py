@@ -10,7 +10,7 @@ import pytest
 from denspu._parameters import check_parameters
 from denspu._registry import registry
 from denspu.benchmark.cells import cells_of
-from denspu.benchmark.oracle import supervised
+from denspu.benchmark.oracle import Supervised
 from denspu.benchmark.spec import SUPERVISED, load_spec, parse_spec
 from denspu.classifiers import VGG16Classifier
 from denspu.data._sets import find_set
@@ -51,7 +51,7 @@ def test_every_table_has_its_spec():
 
 def built(row):
     if row.method == SUPERVISED:
-        return supervised(**row.parameters, prior=0.4, device="cpu")
+        return Supervised(**row.parameters, prior=0.4, device="cpu")
     given = {"prior": 0.4} if row.prior == "true" else {}
     entry = registry().get(row.method)
     return entry.build(**row.parameters, **given, random_state=0, device="cpu")

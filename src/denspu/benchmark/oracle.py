@@ -6,7 +6,7 @@ method never sees them. It takes them through ``known_negative``.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -57,8 +57,3 @@ def true_labels(
     known = np.zeros(len(truth), dtype=bool)
     known[chosen] = True
     return np.asarray(pu.y, dtype=np.int64), known
-
-
-def supervised(**parameters: Any) -> Supervised:
-    """Build the estimator from a row's settings."""
-    return Supervised(**parameters)

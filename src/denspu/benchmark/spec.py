@@ -245,7 +245,6 @@ def _check(spec: Spec, where: str) -> None:
     if spec.reference is not None:
         _known("reference", spec.reference, [r.name for r in spec.rows], where)
     for task in spec.tasks:
-        find_set(task.dataset)
         _check_task(task, where)
     for row in spec.rows:
         for name in (*(row.tasks or ()), *row.printed):
@@ -358,9 +357,9 @@ def _check_row(row: Row, where: str) -> None:
             "and it needs them: oracle='negatives' or 'all'."
         )
     if supervised:
-        from denspu.benchmark.oracle import supervised as build
+        from denspu.benchmark.oracle import Supervised
 
-        return _buildable(build, row, where)
+        return _buildable(Supervised, row, where)
     entry = registry().get(row.method)
     if entry.needs_prior == (row.prior == "none"):
         needs = "needs a class prior" if entry.needs_prior else "takes no class prior"

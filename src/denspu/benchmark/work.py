@@ -22,7 +22,7 @@ from denspu._device import resolve_device
 from denspu._registry import registry
 from denspu.benchmark.cells import Cell
 from denspu.benchmark.measure import device_name, measure
-from denspu.benchmark.oracle import supervised, true_labels
+from denspu.benchmark.oracle import Supervised, true_labels
 from denspu.benchmark.record import Record, commit
 from denspu.benchmark.spec import SUPERVISED, Row, Task
 from denspu.data import Benchmark, PUDataset, load_dataset, make_pu
@@ -155,7 +155,7 @@ def build(cell: Cell, pu: PUDataset, place: Place) -> tuple[Any, float | None]:
         encoder, seconds = shared_encoder(cell, place)
         settings["encoder"] = FrozenEstimator(encoder)
     if row.method == SUPERVISED:
-        return supervised(**settings), seconds
+        return Supervised(**settings), seconds
     return registry().get(row.method).build(**settings), seconds
 
 
