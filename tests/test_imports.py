@@ -25,6 +25,7 @@ STOREYS = (
     {"refinement"},
     {"methods"},
     {"persistence", "benchmark", "scale"},
+    {"runs"},
     {"report"},
     {"cli"},
 )
