@@ -40,6 +40,8 @@ SOURCES = {
     "methods-rare": "methods.py:rare",
     "priors": "priors.py",
     "pu-metrics": "pu_metrics.py",
+    "speed": "speed_contrastive.py",
+    "large-images": "large_images.py",
 }
 """Script and, after a colon, the function that makes the table of its records."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)

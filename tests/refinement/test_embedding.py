@@ -50,6 +50,7 @@ class Task:
             scores=self.scores,
             labels=self.positive.astype(float),
             prior_in_unlabeled=float(self.truth[self.unlabeled].mean()),
+            prior_interval=(0.0, 1.0),
             encoder=None,
             deadline=Deadline(None),
         )

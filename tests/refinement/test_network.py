@@ -66,6 +66,7 @@ def begin(encoder):
             scores=guess,
             labels=np.where(positive, 1.0, guess),
             prior_in_unlabeled=float(truth[N_LABELED:].mean()),
+            prior_interval=(0.0, 1.0),
             encoder=encoder,
             deadline=Deadline(None),
         )

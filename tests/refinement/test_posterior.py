@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from denspu.refinement.posterior import _cut, posterior
+from denspu.priors import PriorEstimate
+from denspu.refinement.posterior import _cut, joined, posterior
 
 
 def mixture(share=0.3, n_positive=800, n_unlabeled=4000, gap=3.0, seed=0):
@@ -95,3 +96,44 @@ def test_cut_by_hand(probability, cut):
     scores = np.array([1.0, 2.0, 3.0])
     assert _cut(scores, np.array(probability)) == cut
     assert np.array_equal(scores > cut, np.array(probability) > 0.5)
+
+
+def estimate(share, low, high):
+    return PriorEstimate(share, low, high, 0.9, 0.0, 100, 1000)
+
+
+@pytest.mark.parametrize(
+    ("found", "earlier", "share"),
+    [
+        (estimate(0.30, 0.2, 0.4), (0.34, (0.25, 0.45)), 0.32),
+        # one interval holds the other share: no contradiction
+        (estimate(0.34, 0.25, 0.45), (0.40, (0.36, 0.44)), 0.37),
+        (estimate(0.26, 0.19, 0.34), (0.38, (0.29, 0.47)), 0.38),
+        (estimate(0.38, 0.29, 0.47), (0.26, (0.19, 0.34)), 0.38),
+    ],
+    ids=["agree", "one doubts", "found too small", "earlier too small"],
+)
+def test_shares_that_contradict_each_other_are_not_averaged(found, earlier, share):
+    assert joined(found, earlier) == pytest.approx(share)
+
+
+def test_a_larger_share_that_contradicts_the_scores_is_taken():
+    """A third of the held-out positives crowd the top, as if an encoder knew them."""
+    rng = np.random.default_rng(0)
+    positive = np.r_[rng.normal(9, 0.5, 100), rng.normal(3, 1, 200)]
+    unlabeled = np.r_[rng.normal(9, 0.5, 60), rng.normal(3, 1, 1140), np.zeros(1800)]
+    alone = posterior(positive, unlabeled, rng=np.random.default_rng(0))
+    assert alone.prior.high < 0.38
+    helped = posterior(
+        positive,
+        unlabeled,
+        rng=np.random.default_rng(0),
+        earlier=(0.4, (0.36, 0.44)),
+    )
+    assert helped.prior.prior_in_unlabeled == 0.4
+    assert (helped.prior.low, helped.prior.high) == (0.36, 0.44)
+    assert helped.unlabeled.mean() > alone.unlabeled.mean()
+    lower = posterior(
+        positive, unlabeled, rng=np.random.default_rng(0), earlier=(0.0, (0.0, 0.001))
+    )
+    assert lower.prior == alone.prior

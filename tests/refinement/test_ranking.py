@@ -44,6 +44,7 @@ def problem(seed=0, n_labeled=60, n_hidden=60, n_negative=4_000, **changes):
         scores=np.zeros(len(Z)),
         labels=positive.astype(float),
         prior_in_unlabeled=n_hidden / n_unlabeled,
+        prior_interval=(0.0, 1.0),
         encoder=None,
         deadline=Deadline(None),
     )

@@ -384,6 +384,7 @@ class DensPU(PUClassifier):
                     scores=first.scores,
                     labels=first.labels,
                     prior_in_unlabeled=first.prior.prior_in_unlabeled,
+                    prior_interval=(first.prior.low, first.prior.high),
                     encoder=self.encoder_,
                     deadline=deadline,
                 )

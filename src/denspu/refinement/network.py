@@ -40,7 +40,7 @@ from denspu.base import Refiner, RefinerInput, Rules, forget
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.heads import OneLogit, WithMirror
 from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
-from denspu.refinement.posterior import posterior
+from denspu.refinement.posterior import joined, posterior
 from denspu.refinement.smoothing import Smoother
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
 from denspu.training.memory import fits
@@ -218,7 +218,7 @@ class NetworkRefiner(Refiner):
             learned = self._learned_ratio(start, work, self.ratio_epochs)
             labels = start.pinned(expit((_log_odds(labels) + _log_odds(learned)) / 2))
             if hasattr(self, "prior_"):
-                prior = (prior + self.prior_.prior_in_unlabeled) / 2
+                prior = joined(self.prior_, (prior, start.prior_interval))
         if self.smooth:
             smoother = Smoother(start.Z, self.smooth, work.device)
             labels = smoother(start.pinned(labels), rounds=2, pin=start.pinned)
@@ -287,7 +287,10 @@ class NetworkRefiner(Refiner):
             scores[rows] = found
         free = start.unlabeled & ~start.known_negative
         result = posterior(
-            scores[start.positive], scores[free], rng=work.randomness.numpy("prior")
+            scores[start.positive],
+            scores[free],
+            rng=work.randomness.numpy("prior"),
+            earlier=(start.prior_in_unlabeled, start.prior_interval),
         )
         self.prior_ = result.prior
         self.held_out_recall_ = float(np.mean(scores[start.positive] > result.cut))

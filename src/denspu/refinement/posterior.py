@@ -12,13 +12,17 @@ true label; r is kept increasing, since a higher score never means less positive
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
 
+from denspu._rising import Isotonic
 from denspu._typing import FloatArray
 from denspu.priors import PriorEstimate, estimate_prior_from_scores
+
+Earlier: TypeAlias = tuple[float, tuple[float, float]]
+"""A share of positives inside U that other scores gave, and its interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,18 +39,47 @@ class Posterior:
 
 
 def posterior(
-    positive: FloatArray, unlabeled: FloatArray, *, rng: np.random.Generator
+    positive: FloatArray,
+    unlabeled: FloatArray,
+    *,
+    rng: np.random.Generator,
+    earlier: Earlier | None = None,
 ) -> Posterior:
-    """Return P(y = 1) of unlabelled rows from scores no row vouched for itself."""
+    """Return P(y = 1) of unlabelled rows from scores no row vouched for itself.
+
+    An ``earlier`` share that is larger and contradicts what these scores say is taken
+    in its place (see :func:`joined`).
+    """
     prior = estimate_prior_from_scores(positive, unlabeled, rng=rng)
+    if earlier and contradict(prior, earlier):
+        other, (low, high) = earlier
+        if other > prior.prior_in_unlabeled:
+            prior = replace(prior, prior_in_unlabeled=other, low=low, high=high)
     number = prior.prior_in_unlabeled * len(unlabeled)
     scores = np.concatenate([positive, unlabeled])
     labelled = np.r_[np.ones(len(positive)), np.zeros(len(unlabeled))]
-    rising = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-    share = rising.fit(scores, labelled).predict(unlabeled)
+    share = Isotonic(scores, labelled)(unlabeled)
     odds = share / np.maximum(1 - share, 1e-12)
     probability = np.minimum(odds * number / len(positive), 1.0)
     return Posterior(probability, number, prior, _cut(unlabeled, probability))
+
+
+def contradict(found: PriorEstimate, earlier: Earlier) -> bool:
+    """Tell whether each of two estimates lies outside the other's interval."""
+    share, (low, high) = earlier
+    return not (
+        low <= found.prior_in_unlabeled <= high or found.low <= share <= found.high
+    )
+
+
+def joined(found: PriorEstimate, earlier: Earlier) -> float:
+    """Return the mean of two shares, or the larger one if they contradict each other.
+
+    What goes wrong with the best bin makes a share smaller: it is the least of many
+    ratios, and labelled positives that an encoder has seen crowd the top of a score.
+    """
+    both = found.prior_in_unlabeled, earlier[0]
+    return max(both) if contradict(found, earlier) else sum(both) / 2
 
 
 def _cut(scores: FloatArray, probability: FloatArray) -> float:

@@ -1,0 +1,75 @@
+"""Maps from scores to probabilities, against posteriors that are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from denspu._rising import HiddenPositive, Isotonic
+
+
+def mixture(share, n_positive=300, n_unlabeled=5000, gap=2.0, seed=0):
+    """Return scores of P and U, and P(y = 1) of each row of U."""
+    rng = np.random.default_rng(seed)
+    hidden = np.arange(n_unlabeled) < share * n_unlabeled
+    U = rng.normal(gap * hidden, 1)
+    inside = share * norm.pdf(U, gap, 1)
+    exact = inside / (inside + (1 - share) * norm.pdf(U, 0, 1))
+    return rng.normal(gap, 1, n_positive), U, exact
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.7])
+def test_follows_bayes(share):
+    P, U, exact = mixture(share)
+    found = HiddenPositive(P, U, share)(U)
+    assert np.mean(np.abs(found - exact)) < 0.05
+    assert found.mean() == pytest.approx(share, abs=1e-9)
+
+
+def test_the_ratio_of_rows_does_not_matter():
+    """A tenth of the positives says the same, with more noise."""
+    P, U, exact = mixture(0.3)
+    few = HiddenPositive(P[:30], U, 0.3)(U)
+    assert few.mean() == pytest.approx(0.3, abs=1e-9)
+    assert np.mean(np.abs(few - exact)) < 0.12
+
+
+def test_never_falls_and_stays_inside():
+    P, U, _ = mixture(0.5)
+    line = np.linspace(-30, 30, 2001)
+    found = HiddenPositive(P, U, 0.5)(line)
+    assert (np.diff(found) >= 0).all()
+    assert 0 < found.min() < 0.1
+    assert 0.9 < found.max() <= 1
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0])
+def test_the_ends(prior):
+    P, U, _ = mixture(0.5)
+    assert np.allclose(HiddenPositive(P, U, prior)(U), prior)
+
+
+def test_the_mean_holds_where_probabilities_are_cut_off():
+    """All positives in the upper half, but the prior says more than that half."""
+    U = np.r_[np.zeros(50), np.ones(50)]
+    found = HiddenPositive(np.ones(20), U, 0.7)
+    assert found(U).mean() == pytest.approx(0.7, abs=1e-9)
+    assert found(np.ones(1))[0] == 1.0
+    assert found(np.zeros(1))[0] == pytest.approx(0.4)
+
+
+def test_few_positives_make_no_row_surely_negative():
+    found = HiddenPositive(np.array([3.0, 4.0]), np.arange(10.0), 0.2)
+    assert found(np.array([-5.0]))[0] > 0
+
+
+def test_equal_scores_say_the_prior():
+    assert HiddenPositive(np.zeros(5), np.zeros(50), 0.3)(np.zeros(1)) == [
+        pytest.approx(0.3)
+    ]
+
+
+def test_isotonic_counts_weights():
+    steps = Isotonic(np.zeros(2), [1.0, 0.0], np.array([3.0, 1.0]))
+    assert steps(np.zeros(1))[0] == 0.75
