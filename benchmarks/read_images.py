@@ -1,10 +1,12 @@
 """How fast a folder of image files is read, and in how much memory.
 
     python benchmarks/read_images.py --n 60000
+    python benchmarks/read_images.py --n 60000 --predict
 
 Fashion-MNIST (digits where it is absent) is written out as PNG files, one in a hundred
 corrupt, some copied from the positives into the unlabelled folder; then both folders
-are read, joined and searched for copies.
+are read, joined and searched for copies. With ``--predict`` all files go through a
+small saved network instead, chunk by chunk, as by ``denspu predict``.
 """
 
 from __future__ import annotations
@@ -23,9 +25,13 @@ from denspu.data import (
     find_shortcuts,
     join,
     load_dataset,
+    read_items,
     read_pair,
 )
 from denspu.exceptions import DataNotFoundError
+from denspu.methods.nnpu import NNPU
+from denspu.persistence import save
+from denspu.runs import predict_files
 
 RECORDS = Path(__file__).parent / "records" / "read_images.jsonl"
 IN_A_FOLDER = 1000
@@ -64,46 +70,68 @@ def write(top: Path, images: np.ndarray) -> None:
             (copy / path.name).write_bytes(path.read_bytes())
 
 
-def main() -> None:
-    """Write, read, report."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--n", type=int, default=6000)
-    parser.add_argument("--workers", type=int, default=None)
-    parser.add_argument("--image-size", type=int, default=None)
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    chosen = parser.parse_args()
-    dataset, images = pictures(chosen.n)
+def save_model(top: Path) -> Path:
+    """Keep a small network that has seen the positives and one folder of the others."""
+    P = read_items(top / "confirmed")
+    U = read_items(sorted((top / "archive").rglob("*.png"))[:IN_A_FOLDER], like=P)
+    X, y, _ = join(P, U)
+    model = NNPU(prior=0.3, network="mlp", epochs=1, device="cpu", random_state=0)
+    model.fit(X, y)
+    return save(model, top / "model", extra={"input": {"plan": dict(P.plan)}})
+
+
+def measure_predict(top: Path, chosen: argparse.Namespace) -> tuple[dict, dict]:
+    """Return seconds and facts of all files through the model."""
+    model = save_model(top)
     memory: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        top = Path(folder)
-        write(top, images)
-        del images
-        with peak_memory(memory):
-            start = time.perf_counter()
-            P, U = read_pair(
-                top / "confirmed",
-                top / "archive",
-                workers=chosen.workers,
-                image_size=chosen.image_size,
-            )
-            read = time.perf_counter()
-            copies = find_duplicates(P, U)
-            warnings = find_shortcuts(P, U)
-            found = time.perf_counter()
-            X, _, _ = join(P, U)
-            end = time.perf_counter()
+    with peak_memory(memory):
+        found = predict_files(
+            model,
+            top / "archive",
+            top / "answers.csv",
+            chunk=chosen.chunk,
+            workers=chosen.workers,
+        )
+    print(found.summary())
+    extra = {
+        "images": found.n_items,
+        "skipped": found.n_skipped,
+        "chunk": chosen.chunk,
+        "images_per_second": round(found.per_second, 1),
+        "workers": chosen.workers or "all",
+        **memory,
+    }
+    return found.seconds, extra
+
+
+def measure_read(top: Path, chosen: argparse.Namespace) -> tuple[dict, dict]:
+    """Return seconds and facts of reading all files at once."""
+    memory: dict[str, float] = {}
+    with peak_memory(memory):
+        start = time.perf_counter()
+        P, U = read_pair(
+            top / "confirmed",
+            top / "archive",
+            workers=chosen.workers,
+            image_size=chosen.image_size,
+        )
+        read = time.perf_counter()
+        copies = find_duplicates(P, U)
+        warnings = find_shortcuts(P, U)
+        found = time.perf_counter()
+        X, _, _ = join(P, U)
+        end = time.perf_counter()
     seconds = {
         "read": read - start,
         "duplicates": found - read,
         "join": end - found,
         "total": end - start,
     }
-    skipped = len(P.skipped) + len(U.skipped)
     extra = {
         "files": chosen.n + COPIES,
         "images": len(X),
         "shape": list(X.shape[1:]),
-        "skipped": skipped,
+        "skipped": len(P.skipped) + len(U.skipped),
         "exact_copies": len(copies.exact),
         "near_copies": len(copies.near),
         "shortcuts": warnings,
@@ -111,13 +139,34 @@ def main() -> None:
         "workers": chosen.workers or "all",
         **memory,
     }
-    print(P.summary(), U.summary(), seconds, extra, sep="\n")
+    print(P.summary(), U.summary(), sep="\n")
+    return seconds, extra
+
+
+def main() -> None:
+    """Write, read or predict, report."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--n", type=int, default=6000)
+    parser.add_argument("--workers", type=int, default=None)
+    parser.add_argument("--image-size", type=int, default=None)
+    parser.add_argument("--predict", action="store_true")
+    parser.add_argument("--chunk", type=int, default=1024)
+    parser.add_argument("--records", type=Path, default=RECORDS)
+    chosen = parser.parse_args()
+    dataset, images = pictures(chosen.n)
+    n_positive = min(POSITIVES, len(images) // 10)
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), images)
+        del images
+        measure = measure_predict if chosen.predict else measure_read
+        seconds, extra = measure(Path(folder), chosen)
+    print(seconds, extra, sep="\n")
     write_record(
         Record(
             dataset=f"{dataset}-png",
-            method="read_images",
+            method="predict_images" if chosen.predict else "read_images",
             variant=f"{chosen.n} files",
-            n_labeled=len(P),
+            n_labeled=n_positive,
             seed=0,
             metrics={},
             estimates={},

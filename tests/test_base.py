@@ -140,6 +140,40 @@ def test_degeneracy_is_judged_on_a_sample_spread_over_u():
     assert looked_at == [DEGENERACY_SAMPLE]
 
 
+def test_fit_sees_held_out_positives_as_unlabelled():
+    table = np.r_[X, [[3.0, 0.0], [4.0, 0.0]]]
+    y = np.r_[Y, 1, 1]
+    mask = np.arange(7) == 6
+    model = First(shift=2.0, random_state=5).fit(table, y, holdout=mask)
+    assert np.flatnonzero(model.seen_.positive).tolist() == [3, 4, 5]
+    assert np.flatnonzero(model.seen_.held_out).tolist() == [6]
+    assert model.evidence_.held_out.tolist() == [6]
+    assert model.evidence_.positive.tolist() == [6.0]
+    assert model.evidence_.unlabeled.tolist() == [-1.0, 1.0, 2.0]
+    assert model.evidence_.n_labeled == 4
+    assert model.seed_ == Randomness(5).seed("x")  # a hold-out takes no number away
+
+
+def test_without_holdout_there_is_no_evidence():
+    model = First(shift=2.0).fit(X, Y)
+    assert model.seen_.held_out is None
+    assert not hasattr(model, "evidence_")
+
+
+def test_a_failed_hold_out_leaves_the_last_fit():
+    model = First(shift=2.0).fit(X, Y).set_threshold(1.0)
+    with pytest.raises(InvalidInputError, match="leaves 1 of 2"):
+        model.fit(X, Y, holdout=0.5)
+    assert model.threshold_ == 1.0
+
+
+def test_the_degenerate_warning_looks_at_the_fits_own_cut():
+    model = First(shift=2.0).fit(X, Y).set_threshold(1000.0)
+    assert model.predict(X).tolist() == [0] * 5
+    model.fit(X, Y)  # warns of nothing: the cut is 0 again
+    assert model.predict(X).tolist() == [0, 1, 1, 1, 1]
+
+
 # --- detectors ------------------------------------------------------------------------
 
 

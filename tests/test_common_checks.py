@@ -26,6 +26,7 @@ EXEMPT = {
     "vgg16": IMAGES,
     "backbone": IMAGES,
     "text": TEXTS,
+    "sentence": TEXTS,
     "density_ratio": NEEDS_U,
     "logistic": NOT_OURS,
     "gradient_boosting": NOT_OURS,

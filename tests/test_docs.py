@@ -38,6 +38,15 @@ def test_the_readme_example_runs():
     assert names["model"].stages_.names[-1] == "refine"
 
 
+def test_the_example_of_a_fitted_model_runs(tmp_path, monkeypatch, capsys):
+    text = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
+    example = re.search(r"```python\n(from denspu import.*?)```", text, re.DOTALL)[1]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example, "evaluation.md", "exec"), {})
+    assert "precision of at least 0.95" in capsys.readouterr().out
+    assert (tmp_path / "run" / "model" / "manifest.json").exists()
+
+
 def test_make_targets_named_in_the_readme_exist():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     for target in re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(), re.M):

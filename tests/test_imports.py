@@ -102,6 +102,16 @@ def test_the_parser_sees_imports_wherever_they_stand():
     assert list(imports(ast.parse(code))) == ["a", "b", "b.c", "d"]
 
 
+UPWARD = {"_decisions.py", "_registry.py"}
+"""Below the rooms, only these reach up by name: a table of doors, and the registry."""
+
+
+def test_names_that_lead_up_stand_in_two_tables():
+    gates = [f for f in FILES if f.parent == ROOT and f.name != "__init__.py"]
+    reach = {f.name for f in gates if "import_module" in f.read_text(encoding="utf-8")}
+    assert reach == UPWARD
+
+
 def test_no_relative_imports():
     for path in FILES:
         assert not [n for n in names_in(path) if n.startswith(".")], path.name

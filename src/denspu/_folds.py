@@ -83,6 +83,28 @@ def deal_even_folds(
     return np.zeros(len(positive), dtype=np.int64)
 
 
+def hold_groups(
+    codes: IntArray, fraction: float, rng: np.random.Generator
+) -> BoolArray:
+    """Mark whole groups at random, about a share of the rows; never all, never none.
+
+    They are picked for the smaller side, so that they can never be all of them.
+    """
+    sizes = np.bincount(codes)
+    target = min(fraction, 1 - fraction) * len(codes)
+    order = rng.permutation(len(sizes))
+    picked: list[int] = []
+    total = 0
+    for group in order:
+        if abs(total + sizes[group] - target) < abs(total - target):
+            picked.append(group)
+            total += sizes[group]
+    if not picked:
+        picked = [order[sizes[order].argmin()]]
+    smaller_side = np.isin(codes, picked)
+    return smaller_side if fraction <= 0.5 else ~smaller_side
+
+
 def units(groups: IntArray | None, n_rows: int) -> tuple[IntArray, int]:
     """Return the unit of each row, counted from 0, and how many there are.
 

@@ -41,6 +41,8 @@ class PUInput:
     """True for unlabelled rows known to be negative."""
     groups: IntArray | None
     """Group number of each row; no group may cross a hold-out."""
+    held_out: BoolArray | None = None
+    """True for labelled positives that stand among the unlabelled rows."""
 
     @property
     def unlabeled(self) -> BoolArray:

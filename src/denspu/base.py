@@ -31,6 +31,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from denspu._deadline import Deadline
+from denspu._decisions import Decisions, through
+from denspu._evidence import (
+    choose_held_out,
+    share_without_held,
+    without_labels,
+)
 from denspu._parameters import Number, OneOf, Rule, check_parameters
 from denspu._random import Randomness
 from denspu._thresholds import otsu_cut, prior_cut, quantile_cut
@@ -49,6 +55,9 @@ from denspu.exceptions import (
 )
 
 Rules = Mapping[str, tuple[Rule, ...]]
+
+OF_LAST_FIT = ("evidence_", "threshold_", "threshold_choice_", "posterior_")
+"""What a fit forgets before it begins."""
 
 FAR_TOO_MANY = 10
 """A model that calls so many times the estimated share positive is not trusted."""
@@ -253,6 +262,8 @@ class RefinerInput:
     """First guess of P(y = 1) from the boundary: 1 for P, 0 for known negatives."""
     prior_in_unlabeled: float
     """Estimated share of positives inside U."""
+    prior_interval: tuple[float, float]
+    """Where that share lies, by the same estimate."""
     encoder: Any
     """The fitted encoder, for refiners that go on training its network."""
     deadline: Deadline
@@ -302,17 +313,26 @@ class Refiner(BaseEstimator, ABC):
         return {}
 
 
-class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
+class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
     """A whole PU method: ``fit(X, y)`` on positives and unlabelled rows.
 
     A subclass gives ``_fit`` and ``_decide``; everything a user may get wrong is
-    caught here, and seeds and devices are resolved once a fit.
+    caught here, and seeds and devices are resolved once a fit. ``Decisions`` adds what
+    a fitted model can tell of itself.
     """
 
     _rules: ClassVar[Rules] = {}
 
+    prior_interval_: tuple[float, float]
+
     def fit(
-        self, X: Any, y: Any, *, known_negative: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        known_negative: Any = None,
+        groups: Any = None,
+        holdout: Any = None,
     ) -> Self:
         """Learn from labelled positives and unlabelled rows.
 
@@ -326,13 +346,44 @@ class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
             Unlabelled rows known to be negative.
         groups : array of shape (n,), optional
             Patient, customer, ...: no group is split by an internal hold-out.
+        holdout : float or boolean array of shape (n,), optional
+            Labelled positives to learn from as if they were unlabelled: a share in
+            (0, 1) of them, or a mask. Their scores and those of U become
+            ``evidence_``, for ``evaluate``, ``set_threshold`` and ``calibrate``. A
+            group with one of them has all its labelled positives held out; its
+            unlabelled rows stay in U.
         """
         check_parameters(self)
         data = validate_fit(self, X, y, known_negative, groups)
+        randomness = Randomness(getattr(self, "random_state", None))
+        held = choose_held_out(holdout, data, randomness.numpy("holdout"))
+        given = None
+        if held is not None:
+            data = without_labels(data, held)
+            given = through("given_share")(self, data)
+        for name in OF_LAST_FIT:
+            forget(self, name)
         self.classes_ = np.array([0, 1])
-        self._fit(data, Randomness(getattr(self, "random_state", None)))
+        self._fit(data, randomness)
+        self.threshold_ = 0.0
         self._warn_if_degenerate(data)
+        if held is not None:
+            self._correct_priors(data)
+            self.evidence_ = through("gather")(self, data, given, randomness)
         return self
+
+    def _correct_priors(self, data: PUInput) -> None:
+        """Let the priors be about the user's U, in which no row was held out."""
+        names = ["prior_in_unlabeled_"]
+        if getattr(self, "scenario", None) == "two-sample":
+            names.append("prior_")
+        for name in names:
+            if hasattr(self, name):
+                setattr(self, name, share_without_held(getattr(self, name), data))
+        if hasattr(self, "prior_interval_"):
+            low, high = self.prior_interval_
+            low, high = share_without_held(low, data), share_without_held(high, data)
+            self.prior_interval_ = (low, high)
 
     @abstractmethod
     def _fit(self, data: PUInput, randomness: Randomness) -> None:
@@ -343,7 +394,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Return how positive checked rows are: log-odds, or a margin around 0."""
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Return log-odds or a margin, higher = more positive, above 0 = positive."""
+        """Return log-odds or a margin, higher = more positive, 0 = the fit's cut."""
         check_is_fitted(self)
         return self._decide(validate_X(self, X, reset=False))
 
@@ -352,13 +403,16 @@ class PUClassifier(ClassifierMixin, BaseEstimator, ABC):
 
         The logistic function of ``decision_function``: a probability where that is a
         log-odds, and an uncalibrated score where it is a margin (kernel machines).
+        After ``calibrate`` the chance that a row of U with this score is positive.
         """
-        positive = expit(np.asarray(self.decision_function(X), dtype=np.float64))
+        scores = np.asarray(self.decision_function(X), dtype=np.float64)
+        known = hasattr(self, "posterior_")
+        positive = self.posterior_(scores) if known else expit(scores)
         return np.column_stack([1 - positive, positive])
 
     def predict(self, X: Any) -> IntArray:
-        """Return 1 for positive and 0 for negative."""
-        return (self.decision_function(X) > 0).astype(np.int64)
+        """Return 1 for rows that score above ``threshold_``, 0 for others."""
+        return (self.decision_function(X) > self.threshold_).astype(np.int64)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy; -1 and False in ``y`` count as 0, as in ``fit``.
@@ -435,7 +489,8 @@ def prepare_part(
         passed["random_state"] = randomness.seed(name)
     if known.get("device") == "auto":
         passed["device"] = device
-    if known.get("verbose") == 0 and verbose:
+    ours = type(part).__module__.startswith("denspu.")
+    if ours and known.get("verbose") == 0 and verbose:  # others print as they please
         passed["verbose"] = verbose
     return part.set_params(**passed) if passed else part
 

@@ -11,6 +11,7 @@
     ├── DataNotFoundError (FileNotFoundError)   a benchmark set is not here
     ├── DataIntegrityError (ValueError)     a file is not what it should be
     ├── ModelFileError (ValueError)         a model cannot be saved or loaded
+    ├── RunFolderError (OSError)            a run folder cannot be written
     └── MissingDependencyError (ImportError)    an extra is not installed
 
     DensPUWarning (UserWarning)
@@ -65,6 +66,10 @@ class DataIntegrityError(DensPUError, ValueError):
 
 class ModelFileError(DensPUError, ValueError):
     """A model cannot be saved, or a folder does not hold one that can be loaded."""
+
+
+class RunFolderError(DensPUError, OSError):
+    """A run folder is taken, or cannot be written."""
 
 
 class MissingDependencyError(DensPUError, ImportError):

@@ -157,6 +157,17 @@ def test_images(key):
 
 
 @every_method
+def test_texts(key):
+    rng = np.random.default_rng(0)
+    fruit, sea = ["apple", "pear", "plum", "tree"], ["ship", "wave", "fish", "salt"]
+    texts = [" ".join(rng.choice([fruit, sea][i % 2], 5)) for i in range(80)]
+    y = [int(i % 4 == 0) for i in range(80)]
+    assert "text" in registry().get(key, "method").inputs
+    model = small(key, random_state=0).fit(texts, y)
+    assert np.isfinite(model.decision_function(texts[:9])).all()
+
+
+@every_method
 def test_known_negatives_and_groups_are_taken(key):
     pu = task()
     known = np.zeros(len(pu.y), dtype=bool)

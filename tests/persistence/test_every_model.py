@@ -108,6 +108,31 @@ def test_every_method_answers_as_before(key, kind, tmp_path):
             loaded.predict(X.rename(columns={"a": "z"}))
 
 
+@pytest.mark.parametrize("key", ["dens_pu", "nnpu", "elkan_noto", "biased_svm"])
+def test_evidence_threshold_and_probabilities_are_kept(key, tmp_path):
+    data = rows()
+    groups = np.arange(len(data.y)) // 2
+    model = small(key, random_state=0).fit(data.X, data.y, groups=groups, holdout=0.3)
+    plain = model.predict_proba(data.X)
+    model.set_threshold(top=17).calibrate()
+    loaded = again(model, tmp_path / "model", data.X)
+    assert loaded.threshold_ == model.threshold_ != 0.0
+    assert not np.array_equal(loaded.predict_proba(data.X), plain)
+    assert loaded.threshold_choice_ == model.threshold_choice_
+    for name, value in vars(model.evidence_).items():
+        found = getattr(loaded.evidence_, name)
+        assert type(found) is type(value)
+        if isinstance(value, np.ndarray):
+            assert found.tobytes() == value.tobytes()
+            assert found.dtype == value.dtype
+        else:
+            assert found == value
+    assert loaded.evaluate().to_dict() == model.evaluate().to_dict()
+    before = loaded.threshold_
+    assert loaded.set_threshold(recall=0.8).threshold_ != before
+    assert loaded.threshold_ == model.set_threshold(recall=0.8).threshold_
+
+
 PARTS = {
     f"{kind} {key}": {kind: key}
     for kind in ("detector", "densifier", "selector")

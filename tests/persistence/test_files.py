@@ -26,7 +26,7 @@ from denspu.detectors import IsolationForest, Mahalanobis
 from denspu.encoders import IdentityEncoder
 from denspu.exceptions import DensPUError, ModelFileError, ModelVersionWarning
 from denspu.persistence import folder as folders
-from denspu.persistence import models
+from denspu.persistence import load_extra, models
 from denspu.persistence.allowed import find, name_of
 
 Z = np.random.default_rng(0).normal(size=(60, 3))
@@ -525,3 +525,36 @@ def test_an_interrupt_leaves_nothing(model, tmp_path, monkeypatch):
 
 def test_all_files_can_be_read_by_the_same_people(saved):
     assert len({path.stat().st_mode for path in saved.iterdir()}) == 1
+
+
+# --- what lies beside a model ---------------------------------------------------------
+
+
+def test_an_extra_is_kept_and_covered_by_the_manifest(model, tmp_path):
+    how = {"kind": "table", "plan": {"columns": {"ä": "number"}}}
+    saved = save(model, tmp_path / "model", extra={"input": how})
+    assert load_extra(saved, "input") == how
+    assert np.array_equal(load(saved).score_samples(Z), model.score_samples(Z))
+    path = saved / "input.json"
+    path.write_bytes(path.read_bytes().replace(b"number", b"numbeR"))
+    for read in (load, load_extra):
+        with pytest.raises(ModelFileError, match=r"input\.json"):
+            read(saved)
+
+
+def test_a_model_without_extra_has_none_even_if_a_file_lies_there(saved):
+    (saved / "input.json").write_text("{}")
+    assert load_extra(saved, "input") is None
+
+
+def test_a_model_with_an_extra_can_be_replaced(model, tmp_path):
+    save(model, tmp_path / "model", extra={"input": {}})
+    save(model, tmp_path / "model", overwrite=True)
+    assert load_extra(tmp_path / "model", "input") is None
+    assert not (tmp_path / "model" / "input.json").exists()
+
+
+def test_other_extras_are_refused(model, tmp_path):
+    with pytest.raises(ModelFileError, match="one of input"):
+        save(model, tmp_path / "model", extra={"../x": 1})
+    assert list(tmp_path.iterdir()) == []

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from denspu.data._fetch import info as info
     from denspu.data._items import Items as Items
     from denspu.data._items import Skipped as Skipped
+    from denspu.data._iterate import iter_items as iter_items
     from denspu.data._join import Joined as Joined
     from denspu.data._join import join as join
     from denspu.data._pu import make_pu as make_pu
@@ -43,6 +44,7 @@ _HOME = {
     "get": "denspu.data._fetch",
     "holdout": "denspu.data._split",
     "info": "denspu.data._fetch",
+    "iter_items": "denspu.data._iterate",
     "join": "denspu.data._join",
     "load_dataset": "denspu.data._benchmark",
     "make_pu": "denspu.data._pu",
@@ -64,6 +66,7 @@ __all__ = [
     "get",
     "holdout",
     "info",
+    "iter_items",
     "join",
     "load_dataset",
     "make_pu",

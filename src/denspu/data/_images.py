@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu._threads import in_threads, n_threads
-from denspu.data._items import Items, Skipped, nothing_left
+from denspu.data._items import Items, Skipped
 from denspu.data._walk import reason_of, shown
 from denspu.exceptions import (
     InvalidInputError,
@@ -137,7 +137,7 @@ def survey(
     def look(name: str) -> Header | str:
         return _header(pillow, top / name, max_pixels)
 
-    with _quiet_about_size(pillow):
+    with quiet_decoding:
         found = _spread(look, names, n_threads(workers))
     good = [(n, h) for n, h in zip(names, found, strict=True) if isinstance(h, Header)]
     bad = [
@@ -156,13 +156,36 @@ def survey(
     )
 
 
-@contextmanager
-def _quiet_about_size(pillow: Any) -> Iterator[None]:
-    """Silence Pillow's warning about large images: they are measured here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
-        warnings.filterwarnings("ignore", module="PIL")
-        yield
+class _Quiet:
+    """Silence Pillow's warnings: sizes are measured here, faults become reasons.
+
+    Filters of warnings belong to the whole process. So the first thread that enters
+    sets them and the last one that leaves puts back what was.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.inside = 0
+        self.filters = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        pillow = require_pillow()
+        with self.lock:
+            self.inside += 1
+            if self.inside == 1:
+                self.filters = warnings.catch_warnings()
+                self.filters.__enter__()
+                warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
+                warnings.filterwarnings("ignore", module="PIL")
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.filters.__exit__(None, None, None)
+
+
+quiet_decoding = _Quiet()
 
 
 def _spread(
@@ -319,7 +342,7 @@ def decode(
             return _why(pillow, error, path, max_pixels)
         return None
 
-    with _quiet_about_size(pillow):
+    with quiet_decoding:
         reasons = _spread(work, range(len(out)), n_threads(workers))
     good = [row for row, reason in enumerate(reasons) if reason is None]
     bad = [
@@ -328,8 +351,6 @@ def decode(
         if reason is not None
     ]
     skipped = sorted([*found.skipped, *bad])
-    if not good:
-        raise nothing_left(found.source, "images", skipped)
     for to, row in enumerate(good):  # close the gaps without a second array
         if to != row:
             out[to] = out[row]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from denspu.exceptions import InvalidInputError, InvalidParameterError, did_you_
 
 ItemKind: TypeAlias = Literal["image", "table", "text", "embedding"]
 KINDS: tuple[ItemKind, ...] = ("image", "table", "text", "embedding")
+DIGEST = 16
 
 
 class Skipped(NamedTuple):
@@ -87,6 +89,37 @@ class Items:
         return " · ".join(parts)
 
 
+class SeenIds:
+    """Are all ids of a long source different? Sixteen bytes an id are kept."""
+
+    def __init__(self) -> None:
+        self.digests = bytearray()
+        self.n_different = 0
+
+    def __len__(self) -> int:
+        return len(self.digests) // DIGEST
+
+    @staticmethod
+    def digest(name: str) -> bytes:
+        """Return the bytes that stand for an id."""
+        return blake2b(name.encode(), digest_size=DIGEST).digest()
+
+    def add(self, ids: Iterable[str]) -> None:
+        """Note some ids."""
+        for name in ids:
+            self.digests += self.digest(name)
+
+    def twice(self) -> set[bytes]:
+        """Return the digests that were noted more than once."""
+        import numpy as np
+
+        pairs = np.frombuffer(self.digests, dtype=[("a", "<u8"), ("b", "<u8")])
+        ordered = np.sort(pairs, order=("a", "b"))
+        again = ordered[1:][ordered[1:] == ordered[:-1]]
+        self.n_different = len(ordered) - len(again)
+        return {one.tobytes() for one in again}
+
+
 def need_column(names: Sequence[str], wanted: str, argument: str, where: str) -> str:
     """Return ``wanted``, or say which columns there are."""
     if wanted in names:
@@ -98,10 +131,28 @@ def need_column(names: Sequence[str], wanted: str, argument: str, where: str) ->
     )
 
 
-def nothing_left(source: str, what: str, skipped: Sequence[Skipped]) -> Exception:
+NOUNS = {"image": "images", "table": "rows", "text": "texts"}
+
+
+def need_some(items: Items) -> Items:
+    """Return the items, or say why there is none."""
+    if len(items):
+        return items
+    raise nothing_left(items.kind, items.source, len(items.skipped), items.skipped)
+
+
+def nothing_left(
+    kind: str, source: str, n_skipped: int, skipped: Sequence[Skipped]
+) -> Exception:
     """Return the error for a source of which no item could be used."""
+    if not n_skipped:
+        needed = {
+            "text": f"{source} is empty; one text a line is needed.",
+            "table": f"{source} has a header and no rows.",
+        }
+        return InvalidInputError(needed.get(kind, f"{source} holds no {kind}."))
     first = "; ".join(f"{item}: {reason}" for item, reason in skipped[:3])
     return InvalidInputError(
-        f"None of the {len(skipped)} {what} in {source} could be used ({first}). "
-        "Check that the files are whole and that you may read them."
+        f"None of the {n_skipped} {NOUNS.get(kind, 'embeddings')} in {source} could be "
+        f"used ({first}). Check that the files are whole and that you may read them."
     )

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from denspu._folds import hold_groups
 from denspu._labels import validate_groups
 from denspu._parameters import Number
-from denspu._typing import BoolArray, IntArray
+from denspu._typing import IntArray
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 
@@ -63,7 +64,7 @@ def holdout(
         held = np.zeros(len(index), dtype=bool)
         held[rng.permutation(len(index))[:n_held]] = True
     else:
-        held = _hold_groups(codes, fraction, rng)
+        held = hold_groups(codes, fraction, rng)
     return index[~held], index[held]
 
 
@@ -75,22 +76,3 @@ def _positions(index_or_n: int | IntArray) -> IntArray:
 
 def _count(codes: IntArray) -> int:
     return int(codes.max()) + 1 if len(codes) else 0
-
-
-def _hold_groups(
-    codes: IntArray, fraction: float, rng: np.random.Generator
-) -> BoolArray:
-    """Pick groups for the smaller side, so that they can never be all of them."""
-    sizes = np.bincount(codes)
-    target = min(fraction, 1 - fraction) * len(codes)
-    order = rng.permutation(len(sizes))
-    picked: list[int] = []
-    total = 0
-    for group in order:
-        if abs(total + sizes[group] - target) < abs(total - target):
-            picked.append(group)
-            total += sizes[group]
-    if not picked:
-        picked = [order[sizes[order].argmin()]]
-    smaller_side = np.isin(codes, picked)
-    return smaller_side if fraction <= 0.5 else ~smaller_side

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import io
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from denspu._frame import Frame
-from denspu.data._items import Items, Skipped, need_column, nothing_left
+from denspu.data._items import Items, Skipped, need_column
+from denspu.data._lines import decoding, no_permission, open_text
 from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
@@ -51,6 +52,9 @@ GAPS = frozenset(
     ]  # the first is ""
 )
 LONGEST_CELL = 64 * 1024**2
+CELL_BYTES = 60
+"""Memory of a short cell beyond its characters."""
+PARQUET_BUFFER = 1 << 20
 ALL_DIFFERENT = 20
 """Rows from which a category that never repeats is taken for a name."""
 
@@ -89,9 +93,19 @@ class RawTable:
 
 def read_raw(path: Path, encoding: str) -> RawTable:
     """Read a table file as it stands."""
+    return next(raw_chunks(path, encoding, None, None))
+
+
+def raw_chunks(
+    path: Path, encoding: str, rows: int | None, max_bytes: int | None
+) -> Iterator[RawTable]:
+    """Read a table file as it stands, at most so many rows or bytes at a time.
+
+    One table at least is given, perhaps without rows. ``None`` is no limit.
+    """
     if path.suffix.lower() in PARQUET_SUFFIXES:
-        return _read_parquet(path)
-    return _read_csv(path, encoding)
+        return _parquet_chunks(path, rows, max_bytes)
+    return _csv_chunks(path, encoding, rows, max_bytes)
 
 
 # --- CSV ----------------------------------------------------------------------------
@@ -99,68 +113,76 @@ def read_raw(path: Path, encoding: str) -> RawTable:
 
 def decode_text(path: Path, encoding: str) -> str:
     """Return the text of a file, or say which byte is not in the encoding."""
-    try:
-        raw = path.read_bytes()
-    except PermissionError as error:
-        raise InvalidInputError(
-            f"There is no permission to read {path}. Change its mode, or copy it."
-        ) from error
-    try:
-        name = (
-            "utf-8-sig" if encoding.lower().replace("_", "-") == "utf-8" else encoding
-        )
-        return raw.decode(name)
-    except LookupError as error:
-        raise InvalidParameterError(
-            f"encoding={encoding!r} is not known. Use 'utf-8', 'latin-1' or another "
-            "name that Python knows."
-        ) from error
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        hint = "'utf-16'" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "'latin-1'"
-        raise InvalidInputError(
-            f"{path.name} is not {encoding.upper()}: byte 0x{raw[error.start]:02x} at "
-            f"position {error.start} (line {line}). Save it as UTF-8, or pass "
-            f"encoding={hint} if that is what it is."
-        ) from error
+    with open_text(path, encoding) as file, decoding(file, path, encoding):
+        return file.read()
 
 
-def _read_csv(path: Path, encoding: str) -> RawTable:
-    text = decode_text(path, encoding)
-    if not text.strip():
-        raise InvalidInputError(f"{path} is empty; a header and rows are needed.")
-    delimiter = _delimiter(path, text)
-    with _long_cells():
-        try:
-            lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+def _csv_chunks(
+    path: Path, encoding: str, rows: int | None, max_bytes: int | None
+) -> Iterator[RawTable]:
+    with open_text(path, encoding) as file:
+        with decoding(file, path, encoding):
+            first = next((line for line in file if line.strip()), None)
+        if first is None:
+            raise InvalidInputError(f"{path} is empty; a header and rows are needed.")
+        delimiter = _delimiter(path, first)
+        lines = csv.reader(chain([first], file), delimiter=delimiter)
+        with _csv_errors(file, path, encoding, lines):
             header = _header_names(next(lines), path)
-            cells: list[list[str]] = []
-            rows: list[int] = []
-            skipped = []
-            for number, line in enumerate(lines, start=1):
-                if not line:
-                    continue
-                if len(line) != len(header):
-                    reason = f"{len(line)} cells, but the header has {len(header)}"
-                    skipped.append(Skipped(f"row {number}", reason))
-                    continue
-                cells.append(line)
-                rows.append(number)
+        numbered = enumerate(lines, start=1)
+        for i in count():
+            with _csv_errors(file, path, encoding, lines):
+                table, more = _csv_table(str(path), header, numbered, rows, max_bytes)
+            table.decimal_comma = delimiter == ";"
+            if i == 0 or table.rows or table.skipped:
+                yield table
+            if not more:
+                return
+
+
+def _csv_table(
+    source: str,
+    header: Sequence[str],
+    numbered: Iterator[tuple[int, list[str]]],
+    rows: int | None,
+    max_bytes: int | None,
+) -> tuple[RawTable, bool]:
+    """Return the next rows, and whether there may be more."""
+    cells: list[list[str]] = []
+    numbers: list[int] = []
+    skipped: list[Skipped] = []
+    size, more = 0, False
+    for number, line in numbered:
+        if line and len(line) != len(header):
+            reason = f"{len(line)} cells, but the header has {len(header)}"
+            skipped.append(Skipped(f"row {number}", reason))
+        elif line:
+            cells.append(line)
+            numbers.append(number)
+            if max_bytes is not None:
+                size += sum(map(len, line)) + CELL_BYTES * len(line)
+        full = rows is not None and len(cells) + len(skipped) >= rows
+        if full or (max_bytes is not None and size >= max_bytes):
+            more = True
+            break
+    by_column = zip(*cells, strict=True) if cells else [()] * len(header)
+    columns = {
+        name: [None if cell.strip().lower() in GAPS else cell for cell in column]
+        for name, column in zip(header, by_column, strict=True)
+    }
+    return RawTable(source, columns, {}, numbers, skipped), more
+
+
+@contextmanager
+def _csv_errors(file: IO[str], path: Path, encoding: str, lines: Any) -> Iterator[None]:
+    """Allow long cells while reading, and say what is wrong with a table."""
+    with _long_cells(), decoding(file, path, encoding):
+        try:
+            yield
         except csv.Error as error:
             raise InvalidInputError(
                 f"{path.name} is not a readable table: {error} (line {lines.line_num})."
             ) from error
-    if not cells:
-        if skipped:
-            raise nothing_left(str(path), "rows", skipped)
-        raise InvalidInputError(f"{path} has a header and no rows.")
-    columns = {
-        name: [None if cell.strip().lower() in GAPS else cell for cell in column]
-        for name, column in zip(header, zip(*cells, strict=True), strict=True)
-    }
-    return RawTable(
-        str(path), columns, {}, rows, skipped, decimal_comma=delimiter == ";"
-    )
 
 
 @contextmanager
@@ -173,11 +195,10 @@ def _long_cells() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _delimiter(path: Path, text: str) -> str:
+def _delimiter(path: Path, first: str) -> str:
     """Return the tab of a TSV, else what the header line has most of."""
     if path.suffix.lower() in (".tsv", ".tab"):
         return "\t"
-    first = text.lstrip("\r\n").split("\n", 1)[0]
     unquoted = re.sub(r'"[^"]*"', "", first)
     return max(",;\t|", key=unquoted.count)
 
@@ -208,30 +229,65 @@ def require_pyarrow() -> Any:
     return pyarrow
 
 
-def _read_parquet(path: Path) -> RawTable:
+def _parquet_chunks(
+    path: Path, rows: int | None, max_bytes: int | None
+) -> Iterator[RawTable]:
     arrow = require_pyarrow()
+    with _parquet_errors(arrow, path):
+        file = arrow.parquet.ParquetFile(path, buffer_size=PARQUET_BUFFER)
+    with file:
+        names, n_rows = list(file.schema_arrow.names), file.metadata.num_rows
+        if not n_rows or not names:
+            raise InvalidInputError(f"{path} has no rows or no columns.")
+        twice = [name for name, n in Counter(names).items() if n > 1]
+        if twice:
+            raise InvalidInputError(
+                f"{path.name} has two columns called {twice[0]!r}. Give each a name of "
+                "its own."
+            )
+        start = 1
+        for table in _arrow_tables(arrow, file, path, rows, max_bytes):
+            kinds, columns = {}, {}
+            for name in names:
+                kinds[name], columns[name] = _arrow_column(arrow, table.column(name))
+            end = start + table.num_rows
+            yield RawTable(str(path), columns, kinds, list(range(start, end)))
+            start = end
+
+
+def _arrow_tables(
+    arrow: Any, file: Any, path: Path, rows: int | None, max_bytes: int | None
+) -> Iterator[Any]:
+    """Yield the whole file, or batches of at most so many rows or bytes."""
+    if rows is None:
+        with _parquet_errors(arrow, path):
+            whole = file.read()
+        yield whole
+        return
+    if max_bytes is not None:
+        about = file.metadata
+        groups = [about.row_group(i) for i in range(about.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups) / about.num_rows
+        rows = max(1, min(rows, int(max_bytes / max(size, 1))))
+    batches = file.iter_batches(batch_size=rows, use_threads=False)
+    while True:
+        with _parquet_errors(arrow, path):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield arrow.Table.from_batches([batch])
+
+
+@contextmanager
+def _parquet_errors(arrow: Any, path: Path) -> Iterator[None]:
     try:
-        table = arrow.parquet.read_table(path)
+        yield
     except PermissionError as error:
-        raise InvalidInputError(
-            f"There is no permission to read {path}. Change its mode, or copy it."
-        ) from error
+        raise no_permission(path) from error
     except (OSError, arrow.ArrowException) as error:
         raise InvalidInputError(
             f"{path} is not a Parquet file that can be read: {error}"
         ) from error
-    if table.num_rows == 0 or table.num_columns == 0:
-        raise InvalidInputError(f"{path} has no rows or no columns.")
-    columns: dict[str, Any] = {}
-    kinds = {}
-    for name in table.column_names:
-        if name in columns:
-            raise InvalidInputError(
-                f"{path.name} has two columns called {name!r}. Give each a name of "
-                "its own."
-            )
-        kinds[name], columns[name] = _arrow_column(arrow, table.column(name))
-    return RawTable(str(path), columns, kinds, list(range(1, table.num_rows + 1)))
 
 
 def _arrow_column(arrow: Any, column: Any) -> tuple[str, Any]:
@@ -498,11 +554,16 @@ def row_ids(table: RawTable, id_column: str | None) -> list[str]:
     ids = ["" if value is None else str(value) for value in values]
     twice = [value for value, n in Counter(ids).items() if n > 1]
     if twice:
-        raise InvalidInputError(
-            f"id_column={id_column!r}: the id {twice[0]!r} stands in several rows of "
-            f"{table.source}. Use a column that names each row once."
-        )
+        raise same_id(id_column, twice[0], table.source)
     return ids
+
+
+def same_id(id_column: str, name: str, source: str) -> Exception:
+    """Return the error for an id that stands in several rows."""
+    return InvalidInputError(
+        f"id_column={id_column!r}: the id {name!r} stands in several rows of "
+        f"{source}. Use a column that names each row once."
+    )
 
 
 def labels_of(table: RawTable, name: str) -> NDArray[np.int64]:

@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from denspu.data._items import Items, Skipped, need_column, nothing_left
-from denspu.data._tables import RawTable, decode_text, labels_of, row_ids
+from denspu.data._items import Items, Skipped, need_column
+from denspu.data._tables import RawTable, labels_of, row_ids
 from denspu.data._walk import reason_of, shown
 from denspu.exceptions import InvalidInputError
 
 EMPTY = "holds no text"
 
 
-def from_lines(path: Path, encoding: str) -> Items:
-    """Read a file with one document a line."""
-    lines = decode_text(path, encoding).splitlines()
-    return _items(
-        lines, [str(i) for i in range(1, len(lines) + 1)], str(path), what="line "
-    )
+def from_lines(lines: Sequence[str], source: str, first: int = 1) -> Items:
+    """Take one document a line; ``first`` is the number of the first line."""
+    ids = [str(i) for i in range(first, first + len(lines))]
+    return _items(lines, ids, source, what="line ")
 
 
 def from_files(
@@ -97,10 +95,6 @@ def _items(
         if not text.strip()
     ]
     bad = [*skipped, *bad]
-    if not good:
-        if not bad:
-            raise InvalidInputError(f"{source} is empty; one text a line is needed.")
-        raise nothing_left(source, "texts", bad)
     kept = [texts[i] for i in good]
     chosen = {}
     for name, values in (aside or {}).items():

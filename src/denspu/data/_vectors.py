@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from denspu.data._items import Items, Skipped, need_column, nothing_left
-from denspu.data._tables import RawTable, decode_text, labels_of, row_ids
+from denspu.data._items import Items, SeenIds, Skipped, need_column
+from denspu.data._lines import lines_of, no_permission
+from denspu.data._tables import RawTable, labels_of, row_ids
 from denspu.exceptions import InvalidInputError
 
 
 def from_npy(path: Path, ids_file: Path | None) -> Items:
     """Read a 2-D array; a pickle inside is refused."""
+    array = open_npy(path)
+    ids = [str(i) for i in range(1, len(array) + 1)]
+    if ids_file is not None:
+        ids = list(ids_for(path, len(array), ids_file))
+    return items_of(array, ids, str(path))
+
+
+def open_npy(path: Path, *, mapped: bool = False) -> Any:
+    """Return a 2-D array of numbers, in memory or mapped from the file."""
     try:
-        array = np.load(path, allow_pickle=False)
+        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
     except PermissionError as error:
-        raise InvalidInputError(
-            f"There is no permission to read {path}. Change its mode, or copy it."
-        ) from error
+        raise no_permission(path) from error
     except (ValueError, EOFError, OSError) as error:
         raise InvalidInputError(
             f"{path} is not an array that can be read safely: {error}. Write it with "
@@ -35,16 +43,30 @@ def from_npy(path: Path, ids_file: Path | None) -> Items:
         raise InvalidInputError(
             f"{path} has dtype {array.dtype}; embeddings are numbers."
         )
-    n = len(array)
-    ids = [str(i) for i in range(1, n + 1)]
-    if ids_file is not None:
-        ids = [line.strip() for line in decode_text(ids_file, "utf-8").splitlines()]
-        if len(ids) != n or len(set(ids)) != n:
-            raise InvalidInputError(
-                f"{ids_file} has {len(ids)} lines, {len(set(ids))} of them different; "
-                f"{path.name} has {n} rows. Write one id a row, each once."
-            )
-    return _items(array, ids, str(path))
+    return array
+
+
+def ids_for(path: Path, n: int, ids_file: Path) -> Iterator[str]:
+    """Yield the ids of ``n`` rows, after a look at all: as many, and different."""
+    seen = SeenIds()
+    for line in lines_of(ids_file, "utf-8"):
+        seen.add([line.strip()])
+    seen.twice()
+    if len(seen) != n or seen.n_different != n:
+        raise InvalidInputError(
+            f"{ids_file} has {len(seen)} lines, {seen.n_different} of them different; "
+            f"{path.name} has {n} rows. Write one id a row, each once."
+        )
+    return (line.strip() for line in lines_of(ids_file, "utf-8"))
+
+
+def check_width(width: int, wanted: int, source: str) -> None:
+    """Refuse embeddings of another length."""
+    if width != wanted:
+        raise InvalidInputError(
+            f"The embeddings of {source} have {width} numbers, the others {wanted}. "
+            "Use embeddings of the same model."
+        )
 
 
 def from_column(
@@ -54,8 +76,12 @@ def from_column(
     label_column: str | None = None,
     id_column: str | None = None,
     aside: Sequence[str] = (),
+    width: int | None = None,
 ) -> Items:
-    """Read the vectors of one column of a Parquet file."""
+    """Read the vectors of one column of a Parquet file.
+
+    Rows of another ``width`` are skipped; by default that of most rows counts.
+    """
     need_column(table.names, column, "vector_column", table.source)
     if table.kinds.get(column) != "vector":
         raise InvalidInputError(
@@ -65,17 +91,20 @@ def from_column(
     ids = row_ids(table, id_column)
     values = table.columns[column].combine_chunks()
     lengths = np.array(values.value_lengths().fill_null(-1))
-    width = (
-        int(np.bincount(lengths[lengths > 0]).argmax()) if (lengths > 0).any() else 0
-    )
-    good = lengths == width if width else np.zeros(len(lengths), dtype=bool)
+    usual = "most rows have"
+    if width is not None:
+        usual = "wanted are"
+    else:
+        whole = lengths[lengths > 0]
+        width = int(np.bincount(whole).argmax()) if len(whole) else 1
+    good = lengths == width
     skipped = [
-        Skipped(ids[i], f"{max(lengths[i], 0)} numbers, most rows have {width}")
+        Skipped(ids[i], f"{max(lengths[i], 0)} numbers, {usual} {width}")
         for i in np.flatnonzero(~good)
     ]
-    if not good.any():
-        raise nothing_left(table.source, "embeddings", skipped)
     array = np.asarray(values.filter(good).flatten().to_numpy(zero_copy_only=False))
+    if str(values.type.value_type) != "double":  # gaps among integers make doubles
+        array = array.astype(np.float32)
     rows = np.flatnonzero(good)
     labels = None
     if label_column is not None:
@@ -86,7 +115,7 @@ def from_column(
         need_column(table.names, name, "aside", table.source)
         extra[name] = np.empty(len(rows), dtype=object)
         extra[name][:] = [table.columns[name][i] for i in rows]
-    return _items(
+    return items_of(
         array.reshape(-1, width),
         [ids[i] for i in rows],
         table.source,
@@ -96,7 +125,7 @@ def from_column(
     )
 
 
-def _items(
+def items_of(
     array: Any,
     ids: list[str],
     source: str,
@@ -114,8 +143,6 @@ def _items(
         ]
         X = X[finite]
         ids = [ids[i] for i in np.flatnonzero(finite)]
-    if not len(X):
-        raise nothing_left(source, "embeddings", bad)
     return Items(
         kind="embedding",
         X=X,

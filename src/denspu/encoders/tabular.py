@@ -90,7 +90,10 @@ class TabularEncoder(Encoder):
         if self.scale != "auto":
             return self.scale
         if is_frame(X):
-            X = X[_sort_columns(X)[0]].to_numpy(dtype=np.float64)
+            numbers = _sort_columns(X)[0]
+            if not numbers:
+                return "column"
+            X = X[numbers].to_numpy(dtype=np.float64)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # columns without a value
             ranges = np.nanmax(X, axis=0) - np.nanmin(X, axis=0)

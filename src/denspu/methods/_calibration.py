@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.special import expit
-from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from denspu._parameters import OneOf, Rule
+from denspu._rising import Isotonic
 from denspu._typing import BoolArray, FloatArray, IntArray
 
 Calibration = Callable[[FloatArray], FloatArray]
@@ -33,18 +33,6 @@ def learn_calibration(
 def as_log_odds(scores: FloatArray) -> FloatArray:
     """Return the probabilities of log-odds."""
     return np.asarray(expit(scores))
-
-
-class Isotonic:
-    """Any rising steps from scores to P(s = 1)."""
-
-    def __init__(self, scores: FloatArray, labelled: BoolArray) -> None:
-        self.steps = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-        self.steps.fit(scores, labelled.astype(np.float64))
-
-    def __call__(self, scores: FloatArray) -> FloatArray:
-        """Return P(s = 1)."""
-        return np.asarray(self.steps.predict(scores))
 
 
 class Sigmoid:

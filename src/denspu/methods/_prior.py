@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from denspu._evidence import Scenario as Scenario
+from denspu._evidence import share_with_held
 from denspu._parameters import Number, OneOf, Rule
 from denspu._random import Randomness
 from denspu._validation import PUInput, take_rows
@@ -18,8 +20,6 @@ from denspu.exceptions import (
     InvalidParameterError,
 )
 from denspu.priors import estimate_prior
-
-Scenario = Literal["one-sample", "two-sample"]
 
 PRIOR_RULE: tuple[Rule, ...] = (OneOf("estimate"), Number(0, 1, "neither"))
 SCENARIO_RULE: tuple[Rule, ...] = (OneOf("one-sample", "two-sample"),)
@@ -67,7 +67,15 @@ def resolve_prior(
             ) from error
         return _kept(report.prior), _kept(report.prior_in_unlabeled)
     if scenario == "two-sample":
-        return float(prior), float(prior)
+        share = share_with_held(float(prior), data)
+        return share, share
+    return float(prior), share_inside(float(prior), n_positive, n, scenario)
+
+
+def share_inside(prior: float, n_positive: int, n: int, scenario: Scenario) -> float:
+    """Return the share of positives inside U that a share in the population means."""
+    if scenario == "two-sample":
+        return prior
     if prior <= n_positive / n:
         raise InvalidParameterError(
             f"prior={prior!r} is the share of positives among all {n} rows, and "
@@ -75,7 +83,7 @@ def resolve_prior(
             "a larger share, prior='estimate', or scenario='two-sample' if U was drawn "
             "apart from P."
         )
-    return float(prior), (float(prior) * n - n_positive) / (n - n_positive)
+    return (prior * n - n_positive) / (n - n_positive)
 
 
 def doubtful_share(

@@ -162,6 +162,10 @@ class KLDCE(EmbeddingPU):
             return
         self.flip_rate_ = float(self.flip_rate)
         self.prior_ = n_positive / (n * (1 - self.flip_rate_))
+        if data.held_out is not None:  # the rate is that of all labels
+            n_labeled = n_positive + int(data.held_out.sum())
+            self.prior_ *= n_labeled / n_positive
+            self.flip_rate_ = 1 - n_positive / (n * self.prior_)
         if self.prior_ >= 1:
             raise InvalidParameterError(
                 f"flip_rate={self.flip_rate!r} would make {n_positive} labelled "

@@ -50,7 +50,7 @@ class Spy(EstimatorPU):
 
     Attributes
     ----------
-    threshold_ : float
+    spy_threshold_ : float
         The spies' score below which rows of U are reliable negatives.
     negative_index_ : array
         Numbers of the reliable negatives.
@@ -99,8 +99,8 @@ class Spy(EstimatorPU):
         )
         overt = task.positive & ~spies
         scores = self._first_scores(task, overt)
-        self.threshold_ = float(np.quantile(scores[spies], self.noise_level))
-        self.negative_index_ = reliable(task, scores < self.threshold_, scores)
+        self.spy_threshold_ = float(np.quantile(scores[spies], self.noise_level))
+        self.negative_index_ = reliable(task, scores < self.spy_threshold_, scores)
         if self.variant == "classifier":
             self.estimator_ = positives_against(task, self.negative_index_, "final")
             return

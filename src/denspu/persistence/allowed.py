@@ -25,8 +25,14 @@ ROOMS = (
 """Folders of denspu whose classes a model may hold."""
 
 OWN = (
+    "denspu._evidence:Evidence",
+    "denspu._rising:HiddenPositive",
+    "denspu._rising:Isotonic",
     "denspu._stages:Stage",
     "denspu._stages:Stages",
+    "denspu.metrics._pu:Figure",
+    "denspu.metrics._pu:PUReport",
+    "denspu.metrics._pu_threshold:ThresholdChoice",
     "denspu.training.history:History",
 )
 """Classes of denspu from elsewhere."""

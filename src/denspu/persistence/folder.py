@@ -22,6 +22,8 @@ from denspu.exceptions import ModelFileError
 
 CONFIG, ARRAYS, MANIFEST = "config.json", "arrays.safetensors", "manifest.json"
 FILES = (CONFIG, ARRAYS)
+EXTRAS = ("input.json",)
+"""What may lie beside the model and is covered by the manifest: how to read files."""
 FORMAT, VERSION = "denspu model", 1
 
 BLOCK = 1 << 20
@@ -44,7 +46,7 @@ def check_target(target: Path, overwrite: bool) -> None:
             raise ModelFileError(
                 f"{target} exists already. Pass overwrite=True, or another folder."
             )
-        strange = sorted(held - {*FILES, MANIFEST})
+        strange = sorted(held - {*FILES, *EXTRAS, MANIFEST})
         if strange or MANIFEST not in held:
             raise ModelFileError(
                 f"{target} holds more than a saved model, or something else "
@@ -130,7 +132,7 @@ def seal(work: Path) -> None:
     """Write the manifest of the files in a folder."""
     files = {}
     mode = (work / CONFIG).stat().st_mode
-    for name in FILES:
+    for name in (*FILES, *(name for name in EXTRAS if (work / name).is_file())):
         (work / name).chmod(mode)  # safetensors keeps its file to the owner
         _flush(work / name)
         files[name] = _facts(work / name)
@@ -163,7 +165,7 @@ def check_folder(folder: Path) -> None:
         )
     if not folder.is_dir():
         raise ModelFileError(f"There is no folder {folder}. {HOW}")
-    for name, facts in _manifest(folder).items():
+    for name, facts in manifest_of(folder).items():
         path = folder / name
         if not path.is_file():
             raise ModelFileError(f"{path} is missing. Copy the whole folder again.")
@@ -175,7 +177,8 @@ def check_folder(folder: Path) -> None:
             )
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """Return the files of a model with their sizes and sums, as it was sealed."""
     path = folder / MANIFEST
     if not path.is_file():
         others = [p for p in sorted(folder.iterdir()) if p.is_file()]
@@ -191,12 +194,17 @@ def _manifest(folder: Path) -> dict[str, Any]:
         )
     files = found.get("files")
     written = as_json(found) == path.read_bytes()
-    if not written or not isinstance(files, dict) or tuple(files) != FILES:
+    if not written or not isinstance(files, dict) or not _listed(tuple(files)):
         raise ModelFileError(
             f"{path} is not as denspu.save writes it: it must list "
             f"{' and '.join(FILES)} alone. It was changed or damaged. {HOW}"
         )
     return dict(files)
+
+
+def _listed(names: tuple[str, ...]) -> bool:
+    """Tell whether these are the files of a model: both, then perhaps extras."""
+    return names[:2] == FILES and set(names[2:]) <= set(EXTRAS)
 
 
 def read_json(path: Path) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,11 @@ from denspu.persistence.arrays import ArrayReader, MissingEntry, WrongEntry
 from denspu.persistence.folder import (
     ARRAYS,
     CONFIG,
+    EXTRAS,
     as_json,
     check_folder,
     check_target,
+    manifest_of,
     new_folder,
     read_json,
     seal,
@@ -38,7 +40,13 @@ MINOR_COUNTS = ("scikit-learn",)
 """Packages whose fitted objects change with the second number of the version."""
 
 
-def save(model: Any, folder: str | Path, *, overwrite: bool = False) -> Path:
+def save(
+    model: Any,
+    folder: str | Path,
+    *,
+    overwrite: bool = False,
+    extra: Mapping[str, Any] | None = None,
+) -> Path:
     """Keep a fitted model in a folder; :func:`load` gives the same answers bit by bit.
 
     The folder holds ``config.json`` (settings and facts), ``arrays.safetensors`` (all
@@ -53,6 +61,9 @@ def save(model: Any, folder: str | Path, *, overwrite: bool = False) -> Path:
         Made by this call, with the folders above it.
     overwrite : bool, default=False
         Replace a model that is saved there already.
+    extra : mapping, optional
+        Plain data to keep beside the model: ``{"input": ...}`` becomes ``input.json``,
+        how files were read. :func:`load_extra` gives it back.
 
     Returns
     -------
@@ -81,11 +92,14 @@ def save(model: Any, folder: str | Path, *, overwrite: bool = False) -> Path:
     check_target(target, overwrite)
     writer = Writer()
     tree = writer.node(model, "model")
-    config = as_json({"versions": _versions(), "model": tree})
+    config = as_json({"versions": versions(), "model": tree})
+    beside = {_extra_file(name): as_json(held) for name, held in (extra or {}).items()}
     try:
         with new_folder(target, overwrite) as work:
             write(work / CONFIG, config)
             save_file(writer.arrays.entries, work / ARRAYS)
+            for name, content in beside.items():
+                write(work / name, content)
             seal(work)
     except (OSError, SafetensorError) as error:
         raise ModelFileError(
@@ -125,6 +139,25 @@ def load(folder: str | Path, *, device: str | None = None) -> Any:
     model = _read(config["model"], place)
     _move(model, device)
     return model
+
+
+def load_extra(folder: str | Path, name: str = "input") -> Any:
+    """Return what ``save(..., extra={name: ...})`` kept, or None if there is nothing.
+
+    The folder is checked as by :func:`load`.
+    """
+    place = Path(folder).resolve()
+    check_folder(place)
+    file = _extra_file(name)
+    return read_json(place / file) if file in manifest_of(place) else None
+
+
+def _extra_file(name: str) -> str:
+    file = f"{name}.json"
+    if file not in EXTRAS:
+        known = ", ".join(extra.removesuffix(".json") for extra in EXTRAS)
+        raise ModelFileError(f"extra={name!r} must be one of {known}.")
+    return file
 
 
 def _read(tree: Any, folder: Path) -> Any:
@@ -182,7 +215,8 @@ def _refuse_others(model: Any, start: str = "") -> None:
 # --- versions ------------------------------------------------------------------------
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions that a model's answers depend on."""
     return {
         "denspu": __version__,
         "python": platform.python_version(),
@@ -197,7 +231,7 @@ def _warn_if_other_versions(saved: Any, path: Path) -> None:
     if not isinstance(saved, dict):
         raise ModelFileError(f"{path} names no versions. Save the model again.")
     other = []
-    for name, here in _versions().items():
+    for name, here in versions().items():
         digits = 2 if name in MINOR_COUNTS else 1
         then = str(saved.get(name, "unknown"))
         if then.split(".")[:digits] != here.split(".")[:digits]:

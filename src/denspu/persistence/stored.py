@@ -18,6 +18,8 @@ BY_KEY = {
     "encoder identity": "settings alone",
     "encoder tabular": "means, scales and categories of the columns",
     "encoder text": "its terms (readable words), their weights, the directions",
+    "encoder sentence": "the path of its folder and the sum of the weights, not the "
+    "weights; other weights are refused",
     "detector isolation_forest": "its trees as arrays",
     "detector extended_isolation_forest": "its trees as arrays",
     "detector knn": ROWS,

@@ -11,7 +11,7 @@ from denspu.priors.density_ratio import (
     estimate_prior_from_scores,
 )
 from denspu.priors.elkan_noto import ElkanNoto
-from denspu.priors.estimate import estimate_prior
+from denspu.priors.estimate import estimate_prior, prior_from_scores
 from denspu.priors.km2 import KM2
 from denspu.priors.mixture import Mixture, mixture_share
 from denspu.priors.pen_l1 import PenL1
@@ -33,4 +33,5 @@ __all__ = [
     "estimate_prior",
     "estimate_prior_from_scores",
     "mixture_share",
+    "prior_from_scores",
 ]

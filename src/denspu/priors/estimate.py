@@ -18,13 +18,16 @@ from denspu._registry import registry
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_fit
 from denspu.exceptions import FewRowsWarning, InvalidParameterError, did_you_mean
-from denspu.priors._base import PriorEstimator
+from denspu.priors._base import PriorEstimator, check_scores
 from denspu.priors._embed import embed
 from denspu.priors._report import PriorReport, Scenario, warn_if_disagreeing
 from denspu.priors._scores import cross_fit
 
 AUTO = ("density_ratio", "dedpul", "mixture")
 """Estimators that ``method="auto"`` runs; the answer is their median."""
+
+OWN = "model"
+"""Name of a share that was found in another way, among the estimates."""
 
 FEW = 10
 """Labelled positives below which a warning is due."""
@@ -118,25 +121,102 @@ def estimate_prior(
     samples = Samples.of(
         Z, data.positive, group_of, data.groups, estimators, randomness
     )
+    named = "auto" if method == "auto" else " + ".join(keys)
+    report = _answer(samples, named, scenario, level, n_resamples, randomness)
+    warn_if_disagreeing(report, stacklevel=3)
+    return report
+
+
+def prior_from_scores(
+    positive: Any,
+    unlabeled: Any,
+    *,
+    own: float | None = None,
+    positive_groups: IntArray | None = None,
+    unlabeled_groups: IntArray | None = None,
+    scenario: Scenario = "one-sample",
+    level: float = 0.9,
+    n_resamples: int = 50,
+    random_state: RandomState = None,
+) -> PriorReport:
+    """Estimate the share of positives from scores, by the estimators of ``"auto"``.
+
+    Parameters
+    ----------
+    positive, unlabeled : arrays
+        Scores, higher = more positive; no row of P may have been scored by a model
+        that learned it as a positive.
+    own : float, optional
+        A share found in another way. It is then the answer; the interval around it
+        also counts how far the estimators lie from it.
+    positive_groups, unlabeled_groups : arrays, optional
+        Patient, customer, ...: resamples draw groups, and intervals count them.
+    scenario : {"one-sample", "two-sample"}, default="one-sample"
+    level : float, default=0.9
+    n_resamples : int, default=50
+    random_state : int, generator or None, default=None
+
+    Warns
+    -----
+    PriorDisagreementWarning
+        As :func:`estimate_prior`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from denspu.priors import prior_from_scores
+    >>> rng = np.random.default_rng(0)
+    >>> U = np.r_[rng.normal(5, 1, 300), rng.normal(0, 1, 700)]
+    >>> found = prior_from_scores(rng.normal(5, 1, 100), U, random_state=0)
+    >>> bool(found.low < 0.3 < found.high)
+    True
+    """
+    P, U = check_scores(positive, "positive"), check_scores(unlabeled, "unlabeled")
+    scores = np.concatenate([P, U])
+    groups = None
+    if positive_groups is not None and unlabeled_groups is not None:
+        groups = np.concatenate([positive_groups, unlabeled_groups])
+    samples = Samples(
+        {key: registry().get(key, "prior").build() for key in AUTO},
+        {"scores": scores, "linear": scores},
+        np.arange(len(P)),
+        np.arange(len(P), len(scores)),
+        groups,
+    )
+    randomness = Randomness(random_state)
+    report = _answer(samples, "auto", scenario, level, n_resamples, randomness, own)
+    warn_if_disagreeing(report, stacklevel=3)
+    return report
+
+
+def _answer(
+    samples: Samples,
+    method: str,
+    scenario: Scenario,
+    level: float,
+    n_resamples: int,
+    randomness: Randomness,
+    own: float | None = None,
+) -> PriorReport:
     estimates = samples.estimates(randomness.numpy("estimate"))
-    share = combined(estimates)
+    share = combined(estimates) if own is None else own
+    if own is not None:
+        estimates = {OWN: own, **estimates}
     low, high = 0.0, 1.0
     if n_resamples:
         drawn = samples.resampled(n_resamples, randomness.numpy("resamples"))
         low, high = interval(share, estimates, drawn, level, samples)
-    report = PriorReport(
+    return PriorReport(
         prior_in_unlabeled=share,
         low=low,
         high=high,
         level=float(level),
-        method="auto" if method == "auto" else " + ".join(keys),
+        method=method,
         scenario=scenario,
         estimates=estimates,
         n_positive=samples.n_positive,
         n_unlabeled=samples.n_unlabeled,
     )
-    warn_if_disagreeing(report, stacklevel=3)
-    return report
 
 
 class _Gate(BaseEstimator):

@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
 
 from denspu._labels import validate_labels
 from denspu._typing import FloatArray
@@ -23,6 +22,7 @@ from denspu.report.style import (
     only_axes,
     styled,
 )
+from denspu.runs.projection import project
 
 if TYPE_CHECKING:
     from denspu.methods.dens_pu import DensPU
@@ -136,17 +136,6 @@ def draw_latent_map(
     )
     _legend(axes)
     return axes
-
-
-def project(Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the first two principal coordinates and their shares of variance."""
-    found = min(2, *Z.shape)
-    points, shares = np.zeros((len(Z), 2)), np.zeros(2)
-    if np.ptp(Z, axis=0).any():
-        pca = PCA(n_components=found, random_state=0)
-        points[:, :found] = pca.fit_transform(Z)
-        shares[:found] = pca.explained_variance_ratio_
-    return points, shares
 
 
 def _frame(axes: Axes, points: FloatArray) -> None:

@@ -48,11 +48,11 @@ class RunFacts:
     evaluation: dict[str, Any] | None
     """``PUReport.to_dict()``; None without held-out positives."""
     sensitivity: list[dict[str, float]]
-    """One object a prior: ``prior``, ``precision``, ``recall``, ``f1``, ``accuracy``."""
+    """One object a prior: ``prior``, ``precision``, ``recall``, ``f1``, accuracy."""
     checks: list[dict[str, Any]]
     """``name``, ``ok``, ``sentence``: SCAR, trivial model, shortcuts, copies."""
     lists: list[dict[str, Any]]
-    """Error control: ``name``, ``n``, ``level``, ``sentence`` (which list, what promise)."""
+    """Error control: ``name``, ``n``, ``level``, ``sentence`` (which list, promise)."""
     stages: list[dict[str, Any]]
     """``name``, ``seconds``, ``facts``."""
     curves: list[dict[str, Any]]
@@ -86,7 +86,7 @@ class RunRows:
     decision: IntArray
     """1 or 0."""
     stage: NDArray[Any]
-    """Words: what settled the item (such as "copy of a positive", "chosen negative")."""
+    """Words: what settled the item; one of ``STAGES`` in ``runs/rows.py``."""
     map_positive: FloatArray | None
     """Places on the map, n×2; None where there is no embedding."""
     map_unlabeled: FloatArray | None

@@ -1,0 +1,150 @@
+"""Which items are worth a glance: the surest, the undecided, the odd ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from denspu._typing import IntArray
+from denspu.report.run_items import EXCERPT, WHOLE, Card, Shower
+from denspu.report.run_words import clean, noun, number, percent, shorten, whole
+from denspu.runs.facts import RunFacts, RunRows
+
+MOST = 24
+"""Items in a gallery."""
+FIRST = 12
+"""Of them, shown at once."""
+WORDS = {1: "positive", 0: "negative"}
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Items under one heading."""
+
+    key: str
+    title: str
+    sentence: str
+    cards: list[Card]
+    columns: list[str]
+    first: int = FIRST
+
+
+def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[Gallery]:
+    """Return the galleries that have something to show, in reading order."""
+    things = noun(facts.kind)
+    copies = {c.get("unlabeled") for c in facts.copies}
+    fresh = np.array([name not in copies for name in rows.unlabeled.ids], dtype=bool)
+    called, best = rows.decision == 1, np.argsort(rows.rank, kind="stable")
+    gap = np.abs(rows.score_unlabeled - float(facts.threshold.get("value", 0.0)))
+    near = np.argsort(gap, kind="stable")[:MOST]
+    chosen = _lowest(rows, np.asarray(rows.chosen, dtype=np.int64))
+    odd = np.asarray(rows.odd_positive, dtype=np.int64)
+    top = best[called[best] & fresh[best]]
+    bottom = best[::-1][~called[best[::-1]]]
+    left = " Copies of labelled positives are left out." if copies else ""
+    of_u, of_p = _of_unlabeled(rows, shower), _of_positive(rows, shower)
+    made = [
+        _gallery(
+            "sure", "Surest positives", f"The highest scores of all.{left}", top, of_u
+        ),
+        _gallery(
+            "undecided",
+            "Undecided",
+            "The nearest to the threshold come first: here the model is least sure, "
+            "and a second look is worth most.",
+            near,
+            of_u,
+        ),
+        _gallery(
+            "negatives", "Surest negatives", "The lowest scores of all.", bottom, of_u
+        ),
+        _gallery(
+            "odd",
+            "Labelled positives that look odd",
+            f"You labelled these {things} positive, but they look unlike the other "
+            "positives. Check whether the label is right; the oddest comes first.",
+            odd,
+            of_p,
+        ),
+        _gallery(
+            "chosen",
+            "Chosen as negatives",
+            f"Out of the pile, {whole(len(chosen))} {things} were taken as sure "
+            "negatives (Ñ) to learn from. A positive among them misleads the model.",
+            chosen,
+            of_u,
+        ),
+    ]
+    return [_with_columns(g, shower) for g in made if g.cards]
+
+
+def _lowest(rows: RunRows, positions: IntArray) -> IntArray:
+    """Return chosen negatives, the highest score first: there an error would show."""
+    return positions[np.argsort(rows.rank[positions], kind="stable")]
+
+
+def _gallery(
+    key: str, title: str, sentence: str, at: IntArray, card: Callable[[int], Card]
+) -> Gallery:
+    return Gallery(key, title, sentence, [card(int(i)) for i in at[:MOST]], [])
+
+
+def _with_columns(gallery: Gallery, shower: Shower) -> Gallery:
+    return Gallery(
+        gallery.key,
+        gallery.title,
+        gallery.sentence,
+        gallery.cards,
+        [clean(str(c)) for c in shower.columns],
+    )
+
+
+def _of_unlabeled(rows: RunRows, shower: Shower) -> Callable[[int], Card]:
+    items = rows.unlabeled
+
+    def card(i: int) -> Card:
+        text = shower.text(items, i)
+        return Card(
+            name=shower.name(items, i),
+            score=number(float(rows.score_unlabeled[i])),
+            chance=percent(float(rows.probability[i])),
+            decision=WORDS[int(rows.decision[i])],
+            stage=clean(str(rows.stage[i])),
+            picture=shower.picture(items, i),
+            text=shorten(text, EXCERPT),
+            rest=_rest(text),
+            cells=shower.cells(items, i),
+            near=shower.near(items, i),
+        )
+
+    return card
+
+
+def _of_positive(rows: RunRows, shower: Shower) -> Callable[[int], Card]:
+    items = rows.positive
+
+    def card(i: int) -> Card:
+        text = shower.text(items, i)
+        return Card(
+            name=shower.name(items, i),
+            score=number(float(rows.score_positive[i])),
+            chance="",
+            decision="labelled",
+            stage="held out" if rows.held_out[i] else "",
+            picture=shower.picture(items, i),
+            text=shorten(text, EXCERPT),
+            rest=_rest(text),
+            cells=shower.cells(items, i),
+            near=shower.near(items, i),
+        )
+
+    return card
+
+
+def _rest(text: str) -> str:
+    """Return the whole text if the excerpt leaves some of it out."""
+    if len(" ".join(text.split())) <= EXCERPT:
+        return ""
+    return text if len(text) <= WHOLE else text[:WHOLE].rstrip() + " …"

@@ -1,0 +1,452 @@
+"""Numbers and facts of a run as short sentences."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from denspu.runs.facts import RunFacts
+
+NOUNS = {
+    "image": ("image", "images"),
+    "table": ("row", "rows"),
+    "text": ("text", "texts"),
+    "embedding": ("item", "items"),
+}
+UNSEEN = dict.fromkeys(
+    [
+        *(c for c in range(0x20) if c not in (0x09, 0x0A)),
+        *range(0x7F, 0xA0),
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+    ],
+    "\N{REPLACEMENT CHARACTER}",
+)
+PAIR = 2
+SPACE = "\u00a0"
+"""Keeps a number and its unit on one line."""
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a finite number."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
+
+
+def whole(value: float) -> str:
+    """Return a count: ``1,240``."""
+    return f"{round(value):,}"
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """Return a number with a few digits that count, and commas where it is large.
+
+    Examples
+    --------
+    >>> number(0.012345), number(12345.6), number(-2.5), number(None)
+    ('0.0123', '12,346', '-2.5', '–')
+    """
+    if not is_number(value):
+        return "–"
+    if isinstance(value, int) or abs(value) >= 10**digits:
+        return f"{round(value):,}"
+    return f"{float(value):.{digits}g}"
+
+
+def percent(share: Any) -> str:
+    """Return a share as a percentage, never rounded to 0 or 100 if it is neither.
+
+    Examples
+    --------
+    >>> shares = 0.934, 0.0213, 0.9996, 0.00004
+    >>> [percent(s).replace(SPACE, " ") for s in shares]
+    ['93 %', '2.1 %', 'over 99.9 %', 'under 0.01 %']
+    """
+    return "–" if not is_number(share) else f"{_percent(share)}{SPACE}%"
+
+
+def _percent(share: float) -> str:
+    value = 100 * share
+    if 0 < value < 0.01:
+        return "under 0.01"
+    if 99.9 < value < 100:
+        return "over 99.9"
+    digits = 2 if value < 1 else 1 if value < 10 or value > 99 else 0
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def estimate(share: Any) -> str:
+    """Return an estimated share as a percentage; nobody knows it to a thousandth."""
+    near_all = is_number(share) and share >= 0.999
+    return percent(1) if near_all else percent(share)
+
+
+def percent_range(low: Any, high: Any) -> str:
+    """Return two shares: ``89 to 96 %``."""
+    if not (is_number(low) and is_number(high)):
+        return "–"
+    ends = [_percent(v) if v < 0.999 else "100" for v in (low, high)]
+    return f"{ends[0]} to {ends[1]}{SPACE}%"
+
+
+def count_range(value: float, low: float, high: float) -> tuple[str, str]:
+    """Return a count and its interval, rounded as far as the interval allows.
+
+    Examples
+    --------
+    >>> count_range(1237.2, 1103.0, 1391.0)
+    ('1,240', '1,100 to 1,390')
+    """
+    width = high - low
+    unit = 10 ** max(0, math.floor(math.log10(width / 10))) if width > 0 else 1
+    near = [unit * round(v / unit) for v in (value, low, high)]
+    return f"{near[0]:,}", f"{near[1]:,} to {near[2]:,}"
+
+
+def seconds(value: Any) -> str:
+    """Return a time: ``0.4 s``, ``12 s``, ``3 min 12 s``, ``2 h 5 min``."""
+    if not is_number(value):
+        return "–"
+    if value < 10:
+        return f"{value:.1f} s"
+    total = round(value)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    return f"{total // 3600} h {total % 3600 // 60} min"
+
+
+def plain(value: Any, length: int = 300) -> str:
+    """Return any value as one short text without control characters."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if is_number(value):
+        return number(value, 4)
+    if isinstance(value, Mapping):
+        value = ", ".join(f"{k} {plain(v)}" for k, v in value.items())
+    elif isinstance(value, list | tuple):
+        value = ", ".join(plain(v) for v in value)
+    return shorten(clean(str(value)), length)
+
+
+def clean(text: str) -> str:
+    """Replace by a visible mark what cannot be seen and could mislead.
+
+    These are control characters, those that turn the direction of writing, and halves
+    of characters.
+    """
+    kept = text.replace("\r\n", "\n").translate(UNSEEN)
+    return kept.encode("utf-8", "replace").decode("utf-8")
+
+
+def shorten(text: str, length: int) -> str:
+    """Return one line of at most ``length`` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def split_path(name: str) -> tuple[str, str]:
+    """Return the folder and the file of a name.
+
+    Examples
+    --------
+    >>> split_path("2023/left/scan.png"), split_path("scan.png")
+    (('2023/left/', 'scan.png'), ('', 'scan.png'))
+    """
+    cut = max(name.rfind("/"), name.rfind("\\")) + 1
+    return (name[:cut], name[cut:]) if cut < len(name) else ("", name)
+
+
+def moment(text: str) -> str:
+    """Return an ISO time for people: ``31 Jan 2026, 12:00 UTC``."""
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return plain(text, 60)
+    zone = " UTC" if found.tzinfo is None or not found.utcoffset() else ""
+    words = f"{found.day} {found:%b %Y, %H:%M}{zone}"
+    return words.replace(" ", SPACE)
+
+
+def readable(name: Any) -> str:
+    """Return a key as words: ``predicted_inlier`` → ``predicted inlier``."""
+    return str(name).replace("_", " ").strip()
+
+
+# --- the first screen ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Something to look at first: a sentence, and where on the page it is."""
+
+    text: str
+    where: str
+
+
+def noun(kind: str, n: float = PAIR) -> str:
+    """Return what the items are called, in singular for one."""
+    return NOUNS.get(kind, NOUNS["embedding"])[n != 1]
+
+
+def headline(facts: RunFacts) -> str:
+    """Return how many of U are positive, in one sentence."""
+    n = facts.n_unlabeled
+    if n == 1:
+        called = "positive" if facts.n_called else "negative"
+        return f"Your one unlabelled {noun(facts.kind, 1)} is called {called}."
+    value, low, high = (facts.count.get(k) for k in ("value", "low", "high"))
+    if value is None or low is None or high is None or not is_number(value):
+        return (
+            f"{whole(facts.n_called)} of your {whole(n)} unlabelled "
+            f"{noun(facts.kind)} are called positive."
+        )
+    about, between = count_range(value, low, high)
+    if round(value) < 1:
+        return (
+            f"Probably none of your {whole(n)} unlabelled {noun(facts.kind)} "
+            f"is positive ({between})."
+        )
+    are = "is" if round(value) == 1 else "are"
+    return (
+        f"About {about} of your {whole(n)} unlabelled {noun(facts.kind)} "
+        f"{are} positive ({between})."
+    )
+
+
+def calls(facts: RunFacts) -> str:
+    """Return how many are called positive, and by which rule."""
+    n, told = facts.n_called, plain(facts.threshold.get("sentence") or "", 400)
+    if facts.n_unlabeled == 1:
+        return told
+    are = "is" if n == 1 else "are"
+    items = noun(facts.kind, n)
+    return f"{whole(n)} {items} {are} called positive. {told}".strip()
+
+
+def trust(facts: RunFacts) -> list[str]:
+    """Return how sure the answers are, in sentences."""
+    if facts.evaluation is None:
+        return [
+            "No labelled positives were held out, so nobody can say how many of these "
+            "calls are right. Run again with a hold-out to find out."
+        ]
+    figures = facts.evaluation["figures"]
+    found, right = figures.get("recall"), figures.get("precision")
+    told = []
+    if found and is_number(found["value"]):
+        told.append(
+            f"Of the positives in the pile, about {estimate(found['value'])} are found "
+            f"({percent_range(found['low'], found['high'])})."
+        )
+    if right and is_number(right["value"]) and facts.n_called:
+        told.append(
+            f"Of the {noun(facts.kind)} called positive, about "
+            f"{estimate(right['value'])} should be right "
+            f"({percent_range(right['low'], right['high'])})."
+        )
+    level, n = facts.evaluation.get("level", 0.9), facts.n_held_out
+    told.append(
+        f"Estimated from {whole(n)} labelled "
+        f"{'positive' if n == 1 else 'positives'} that the model never saw as such; "
+        f"the ranges should hold the truth in {round(100 * level)} of 100 runs."
+    )
+    return told
+
+
+def doubts(facts: RunFacts) -> list[str]:
+    """Return what speaks against trusting the run: each sentence once."""
+    told = [*facts.warnings, *facts.shortcuts]
+    failed = {str(c.get("sentence", "")) for c in facts.checks if not _ok(c)}
+    return list(dict.fromkeys(plain(t, 1_000) for t in told if t not in failed))
+
+
+def _ok(check: Mapping[str, Any]) -> bool:
+    return check.get("ok") is not False
+
+
+def look_first(
+    facts: RunFacts, shown: Mapping[str, int], skipped: int, copies: int
+) -> list[Pointer]:
+    """Return what to look at first, the most urgent first.
+
+    ``shown`` says how many items each gallery holds, by its key.
+    """
+    pointers = []
+    n = len(doubts(facts)) + sum(not _ok(c) for c in facts.checks)
+    if n:
+        what = "1 warning" if n == 1 else f"{n} warnings"
+        pointers.append(Pointer(f"{what}: read before you use the answers", "checks"))
+    if n := shown.get("undecided", 0):
+        text = (
+            "The one nearest the threshold"
+            if n == 1
+            else f"The {n} {noun(facts.kind)} nearest the threshold"
+        )
+        pointers.append(Pointer(f"{text}: your eye counts most here", "undecided"))
+    if n := shown.get("odd", 0):
+        words = "positive that looks" if n == 1 else "positives that look"
+        pointers.append(Pointer(f"{n} labelled {words} unlike the others", "odd"))
+    if copies:
+        words = "item is a copy" if copies == 1 else "items are copies"
+        text = f"{whole(copies)} unlabelled {words} of labelled positives"
+        pointers.append(Pointer(text, "copies"))
+    if skipped:
+        words = "item" if skipped == 1 else "items"
+        text = f"{whole(skipped)} {words} could not be read"
+        pointers.append(Pointer(text, "skipped"))
+    return pointers
+
+
+# --- further down -------------------------------------------------------------------
+
+FIGURES = {
+    "recall": ("Positives found", "of all positives in the pile, how many are called"),
+    "precision": ("Calls that are right", "of all called positive, how many are"),
+    "f1": ("Both in one (F1)", "harmonic mean of the two above"),
+    "accuracy": ("Right overall", "calls of either kind that are right"),
+    "balanced_accuracy": (
+        "Right overall, both kinds alike",
+        "mean over positives and negatives",
+    ),
+    "roc_auc": (
+        "Ranking (AUC)",
+        "chance that a positive scores higher than a negative; 50 % is a coin",
+    ),
+    "average_precision": (
+        "Ranking of the top",
+        "average precision over all lengths of the list",
+    ),
+    "lift": ("Better than picking blindly", "times as many positives among the calls"),
+}
+
+
+def figure_words(name: str) -> tuple[str, str]:
+    """Return a figure's name and meaning for people."""
+    if name.startswith("precision_at_"):
+        k = name.removeprefix("precision_at_")
+        k = whole(int(k)) if k.isdigit() else k
+        return (
+            f"Right among the top {k}",
+            "share of positives in the highest-scoring items",
+        )
+    return FIGURES.get(name, (readable(name), ""))
+
+
+CHECKS = {
+    "scar": "Are the labelled positives typical?",
+    "labels at random": "Are the labelled positives typical?",
+    "trivial": "Does the model tell anything apart?",
+    "trivial model": "Does the model tell anything apart?",
+    "shortcut": "Could the model cheat?",
+    "shortcuts": "Could the model cheat?",
+    "copies": "Copies",
+    "prior": "Do the estimates of the share agree?",
+}
+"""What the checks ask, by their names in lower case."""
+
+
+def letters(facts: RunFacts) -> str:
+    """Return what P and U stand for, if a sentence of the run uses them."""
+    told = [*facts.warnings, *facts.shortcuts, *facts.reading]
+    told += [str(c.get("sentence", "")) for c in (*facts.checks, *facts.lists)]
+    told.append(str(facts.threshold.get("sentence", "")))
+    if not re.search(r"\b[PU]\b", " ".join(told)):
+        return ""
+    return "P stands for your labelled positives, U for the unlabelled pile."
+
+
+def check_words(name: Any) -> str:
+    """Return the name of a check as a question or with a capital."""
+    text = readable(name)
+    return CHECKS.get(text.lower(), text[:1].upper() + text[1:])
+
+
+STAGES = {
+    "encode": "Every item became a list of numbers, so that like items lie close.",
+    "densify": "The gaps between labelled positives were filled with points between.",
+    "detect": "A boundary was drawn around the positives.",
+    "bound": "A boundary was drawn around the positives.",
+    "boundary": "A boundary was drawn around the positives.",
+    "label": "Each unlabelled item got a first chance of being positive.",
+    "refine": "The labels were improved by rounds of training.",
+    "select": "The items least like the positives were chosen as sure negatives.",
+    "classify": "A classifier learned positives against negatives.",
+    "read": "The files were read.",
+    "reading": "The files were read.",
+    "prior": "The share of positives in the pile was estimated.",
+    "fit": "The model was trained.",
+    "train": "The model was trained.",
+    "score": "Every item got its score.",
+    "evaluate": "The quality was estimated from the positives held out.",
+    "calibrate": "Scores were turned into probabilities.",
+    "threshold": "The threshold was chosen.",
+}
+
+
+def stage_words(stage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stage as title, sentence, time and pairs of words."""
+    name = str(stage.get("name", ""))
+    facts = stage.get("facts") or {}
+    return {
+        "title": readable(name).capitalize(),
+        "sentence": _stage_sentence(name.lower(), facts),
+        "seconds": seconds(stage.get("seconds")),
+        "facts": [(readable(k), plain(v)) for k, v in facts.items()],
+    }
+
+
+def _stage_sentence(name: str, facts: Mapping[str, Any]) -> str:
+    if name == "densify" and facts.get("embeddings") == 0:
+        return "No points were added between the positives."
+    return STAGES.get(name, "")
+
+
+def prior_words(facts: RunFacts) -> str:
+    """Return whether the estimators of the prior agree."""
+    values = [v for v in (facts.prior.get("estimates") or {}).values() if is_number(v)]
+    if len(values) < PAIR:
+        return ""
+    low, high = min(values), max(values)
+    text = (
+        f"{len(values)} ways of estimating the share were tried; they say "
+        f"{percent_range(low, high)}."
+    )
+    far = high - low > 0.15 or (high < 0.1 and high > 3 * max(low, 1e-4))
+    if far:
+        return f"{text} They disagree: take the numbers above with care."
+    return f"{text} They agree well enough."
+
+
+def sensitivity_words(rows: Sequence[Mapping[str, float]], kind: str) -> str:
+    """Return what the answers would be if the prior were another."""
+    known = [r for r in rows if is_number(r.get("precision"))]
+    if not known:
+        return ""
+    priors = [r["prior"] for r in known]
+    right = [r["precision"] for r in known]
+    return (
+        f"Were {percent_range(min(priors), max(priors))} of the pile positive, "
+        f"{percent_range(min(right), max(right))} of the {noun(kind)} called positive "
+        "would be right."
+    )
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested settings as pairs, ``a.b`` for b inside a."""
+    pairs: list[tuple[str, str]] = []
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            pairs += flat(value, f"{prefix}{key}.")
+        else:
+            pairs.append((f"{prefix}{key}", plain(value, 600)))
+    return pairs

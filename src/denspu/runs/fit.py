@@ -1,0 +1,321 @@
+"""``fit_run``: from files to a run folder."""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from denspu._registry import Entry
+from denspu._typing import BoolArray
+from denspu.data import join
+from denspu.exceptions import DensPUWarning, InvalidInputError
+from denspu.persistence import versions
+from denspu.runs import findings, words
+from denspu.runs.facts import RunFacts, RunRows
+from denspu.runs.folder import WriteReport, check_out, write_run
+from denspu.runs.options import RunOptions, build_method, check_options
+from denspu.runs.reading import RunData, read_run, reading_arguments
+from denspu.runs.resume import WorkFolder, kept_encoder, key_of
+from denspu.runs.rows import Embeddings, embeddings_of, rows_of
+from denspu.runs.splitting import hold_out
+
+Tell = Callable[[str, str], None]
+"""Called with a word (reading, fitting, result, ...) and a sentence."""
+
+SILENT = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+"""Warnings for programmers, not for those who run a fit."""
+
+INPUT_VERSION = 1
+
+
+@dataclass
+class _Clock:
+    """Seconds by step."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    began: float = field(default_factory=time.perf_counter)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - start
+
+    def total(self) -> dict[str, float]:
+        return {**self.seconds, "total": time.perf_counter() - self.began}
+
+
+def fit_run(
+    options: RunOptions,
+    *,
+    report: WriteReport | None = None,
+    tell: Tell | None = None,
+) -> tuple[RunFacts, RunRows]:
+    """Read, fit, judge, decide, and write the run folder.
+
+    Parameters
+    ----------
+    options : RunOptions
+    report : callable, optional
+        ``report(path, facts, rows)`` writes ``report.html``.
+    tell : callable, optional
+        Gets a word and a sentence for each step, as they come.
+
+    Returns
+    -------
+    facts, rows
+        What ``run.json`` holds, and the items behind it.
+    """
+    tell = tell or (lambda word, sentence: None)
+    entry = check_options(options)
+    check_out(options.target, options.overwrite)
+    work = WorkFolder(options.target)
+    work.reserve()
+    try:
+        run = _prepared(entry, options, tell)
+        with _collected(run.said), run.clock.step("fit"):
+            _fit(run, work, tell)
+            _decide(run)
+        with _collected(run.said), run.clock.step("judge"):
+            Z = embeddings_of(run.model, run.data)
+            rows = rows_of(run.model, run.data, run.held, Z)
+            facts = _facts(run, rows, Z)
+        for word, sentence in words.stages(facts):
+            tell(word, sentence)
+        write_run(
+            options.target,
+            run.model,
+            _how_to_read(run, facts),
+            facts,
+            rows,
+            report=report,
+            overwrite=options.overwrite,
+        )
+    except BaseException:
+        work.leave()
+        raise
+    work.end()
+    for word, sentence in words.result(facts, options):
+        tell(word, sentence)
+    return facts, rows
+
+
+@dataclass
+class _Run:
+    """A run that is ready to be fitted."""
+
+    options: RunOptions
+    data: RunData
+    held: BoolArray
+    """Labelled positives that are held out."""
+    held_told: str
+    """How they were chosen, or why there are none."""
+    share: float | None
+    """Share of positives among the open items of U, if the user gave it."""
+    model: Any
+    said: list[str]
+    """Warnings so far."""
+    clock: _Clock
+
+
+def _prepared(entry: Entry, options: RunOptions, tell: Tell) -> _Run:
+    """Read, check and choose everything that can be settled before the fit."""
+    clock = _Clock()
+    with clock.step("read"):
+        data = read_run(options)
+    tell("reading", words.reading(data, options))
+    held, told = hold_out(
+        data.P,
+        options.holdout,
+        groups=None if data.groups is None else data.groups[0],
+        times=data.times,
+        seed=options.seed,
+    )
+    shares = findings.shares_of(data)
+    _check_wish(options, held, told, shares.n_open)
+    share = meant = None
+    if options.prior is not None:
+        share = shares.open(options.prior)
+        meant = shares.for_method(share, len(data.P), options.scenario)
+    model = build_method(entry, options, meant)
+    said = _doubts(entry, options, data, held, told)
+    tell("fitting", words.fitting(options.method, data, held))
+    return _Run(options, data, held, told, share, model, said, clock)
+
+
+def _check_wish(options: RunOptions, held: BoolArray, told: str, n_open: int) -> None:
+    wish = options.wish
+    if wish is None:
+        return
+    if not held.any():
+        raise InvalidInputError(
+            f"threshold={options.threshold!r} is chosen with held-out positives. {told}"
+        )
+    if wish.rule == "top" and (wish.target or 0) > n_open:
+        raise InvalidInputError(
+            f"threshold={options.threshold!r}: there are {n_open:,} items to choose "
+            "from. Ask for fewer."
+        )
+
+
+def _fit(run: _Run, work: WorkFolder, tell: Tell) -> None:
+    """Fit the model on P and on the items of U that are no copies."""
+    data, options = run.data, run.options
+    some = data.is_copy.any()
+    U = data.U.take(~data.is_copy) if some else data.U
+    X, y, _ = join(data.P, U)
+    mask = np.concatenate([run.held, np.zeros(len(U), dtype=bool)])
+    known = np.zeros(len(y), dtype=bool)
+    known[len(data.P) :] = data.known_negative[~data.is_copy]
+    groups = None
+    if data.groups is not None:
+        groups = np.concatenate([data.groups[0], data.groups[1][~data.is_copy]])
+    state = work.begin(key_of(X, y, mask, known, groups, options.told()))
+    if state != "new":
+        tell("resuming", words.resuming(state, work.path))
+    with kept_encoder(run.model, X, data.P.kind, work):
+        run.model.fit(
+            X,
+            y,
+            known_negative=known if known.any() else None,
+            groups=groups,
+            holdout=mask if run.held.any() else None,
+        )
+
+
+def _decide(run: _Run) -> None:
+    """Calibrate and cut, where there is something to judge by."""
+    findings.settle_evidence(run.model, run.options.scenario, run.share)
+    if hasattr(run.model, "evidence_"):
+        run.model.calibrate()
+        if run.options.wish is not None:
+            run.model.set_threshold(**run.options.wish.arguments)
+
+
+# --- facts ---------------------------------------------------------------------------
+
+
+def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
+    model, data, options = run.model, run.data, run.options
+    shares = findings.shares_of(data)
+    prior, count = findings.prior_facts(model, shares, run.share)
+    reading = {
+        "name": "read",
+        "seconds": run.clock.seconds["read"],
+        "facts": {
+            "positives": len(data.P),
+            "unlabeled": len(data.U),
+            "skipped": len(data.skipped),
+            "copies": shares.n_copies,
+        },
+    }
+    return RunFacts(
+        kind=data.P.kind,
+        method=options.method,
+        created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        command=options.command,
+        settings=findings.plain(options.told()),
+        versions=versions(),
+        sources=options.sources,
+        scenario=options.scenario,
+        n_positive=len(data.P),
+        n_held_out=int(run.held.sum()),
+        n_unlabeled=len(data.U),
+        n_called=int(rows.decision.sum()),
+        reading=[*data.reading, *([run.held_told] if run.held.any() else [])],
+        prior=findings.plain(prior),
+        count=findings.plain(count),
+        threshold=findings.threshold_facts(model),
+        evaluation=findings.evaluation_of(model),
+        sensitivity=findings.sensitivity_of(model, shares),
+        checks=findings.checks_of(model, data, _features(data, rows, Z)),
+        lists=findings.lists_of(model),
+        stages=findings.stages_of(model, reading, run.clock.seconds["fit"]),
+        curves=findings.curves_of(model),
+        warnings=run.said,
+        skipped=data.skipped,
+        copies=_copies(data),
+        shortcuts=data.shortcuts,
+        seconds=findings.plain(run.clock.total()),
+    )
+
+
+def _features(data: RunData, rows: RunRows, Z: Embeddings) -> Embeddings:
+    """Return embeddings of held-out positives and of the open items of U."""
+    if Z is None:
+        return None
+    return Z[0][rows.held_out], Z[1][~(data.is_copy | data.known_negative)]
+
+
+def _copies(data: RunData) -> list[dict[str, str]]:
+    return [
+        {"positive": data.P.ids[p], "unlabeled": data.U.ids[u], "kind": kind}
+        for kind, pairs in (("exact", data.copies.exact), ("near", data.copies.near))
+        for p, u in pairs
+    ]
+
+
+def _how_to_read(run: _Run, facts: RunFacts) -> dict[str, Any]:
+    """Return what ``model/input.json`` holds."""
+    data, options = run.data, run.options
+    kept = ("id_column", "text_column", "vector_column", "encoding", "label_column")
+    given = reading_arguments(options)
+    return {
+        "version": INPUT_VERSION,
+        "kind": data.P.kind,
+        "plan": findings.plain(dict(data.P.plan)),
+        "options": {name: given[name] for name in kept if name in given},
+        "aside": list(given.get("aside", ())),
+        "method": facts.method,
+        "scenario": facts.scenario,
+        "threshold": facts.threshold,
+        "prior": facts.prior,
+    }
+
+
+# --- warnings ------------------------------------------------------------------------
+
+
+def _doubts(
+    entry: Entry, options: RunOptions, data: RunData, held: BoolArray, told: str
+) -> list[str]:
+    """Return what is doubtful before the fit begins."""
+    said = list(data.warnings)
+    if not held.any():
+        said.append(told)
+    if data.known_negative.any() and not entry.uses_known_negatives:
+        said.append(
+            f"{entry.key} does not learn from known negatives; they are decided, and "
+            "kept out of the estimates."
+        )
+    if options.max_seconds is not None and not _takes(entry, "max_seconds"):
+        said.append(f"{entry.key} has no time limit: --max-seconds was not used.")
+    return said
+
+
+def _takes(entry: Entry, name: str) -> bool:
+    return name in inspect.signature(entry.load()).parameters
+
+
+@contextmanager
+def _collected(said: list[str]) -> Iterator[None]:
+    """Add the warnings of the block to ``said``, each once, as sentences."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        if issubclass(warning.category, SILENT):
+            continue
+        text = " ".join(str(warning.message).split())
+        if not issubclass(warning.category, DensPUWarning):
+            text = f"{warning.category.__name__}: {text}"
+        if text not in said:
+            said.append(text)

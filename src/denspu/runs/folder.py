@@ -1,0 +1,185 @@
+"""The run folder: written whole or not at all.
+
+==================  ==================================================================
+file                content
+==================  ==================================================================
+``model/``          the model, and ``model/input.json``: how new files are read
+``scores.csv``      every unlabelled item, highest score first; ``.parquet`` the same
+``skipped.csv``     what could not be read, and why
+``run.json``        all facts about the run
+``report.html``     the report
+==================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+
+from denspu.exceptions import ModelFileError, RunFolderError
+from denspu.persistence import load_extra, save
+from denspu.persistence.folder import as_json, new_folder, write
+from denspu.persistence.values import Writer
+from denspu.runs.facts import RunFacts, RunRows
+
+MODEL, RUN, REPORT, SKIPPED = "model", "run.json", "report.html", "skipped.csv"
+SCORES_CSV, SCORES_PARQUET = "scores.csv", "scores.parquet"
+INSIDE = {MODEL, RUN, REPORT, SKIPPED, SCORES_CSV, SCORES_PARQUET}
+COLUMNS = ("item", "score", "probability", "rank", "decision", "stage")
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+WriteReport = Callable[[Path, RunFacts, RunRows], object]
+
+
+def check_out(target: Path, overwrite: bool) -> None:
+    """Refuse a place that is taken, before hours are spent."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise RunFolderError(f"--out {target} is a file. Choose another folder.")
+    held = {path.name for path in target.iterdir()}
+    if held and not overwrite:
+        raise RunFolderError(
+            f"--out {target} exists already. Choose another folder, or pass "
+            "--overwrite to replace that run."
+        )
+    if held and (RUN not in held or held - INSIDE):
+        strange = sorted(held - INSIDE) or sorted(held)
+        raise RunFolderError(
+            f"--out {target} holds more than a run ({', '.join(strange[:3])}), and "
+            "--overwrite does not delete that. Choose another folder."
+        )
+
+
+def write_run(
+    target: Path,
+    model: Any,
+    how_to_read: Mapping[str, Any],
+    facts: RunFacts,
+    rows: RunRows,
+    *,
+    report: WriteReport | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the folder; after an error nothing is left, and an older run is intact."""
+    texts = {
+        SCORES_CSV: scores_csv(rows),
+        SKIPPED: _csv(("item", "reason"), [list(s.values()) for s in facts.skipped]),
+        RUN: as_json(facts.to_json()),
+    }
+    try:
+        with new_folder(target, overwrite) as work:
+            save(model, work / MODEL, extra={"input": dict(how_to_read)})
+            for name, content in texts.items():
+                write(work / name, content)
+            write_parquet(work / SCORES_PARQUET, rows)
+            if report is not None:
+                report(work / REPORT, facts, rows)
+    except (OSError, ModelFileError, SafetensorError) as error:
+        if not _is_about_the_disk(error):
+            raise
+        raise RunFolderError(_why(target, error, model, texts)) from error
+
+
+def _is_about_the_disk(error: BaseException) -> bool:
+    """Tell a disk that failed from a model that cannot be saved."""
+    cause = error.__cause__ if isinstance(error, ModelFileError) else error
+    return isinstance(cause, OSError | SafetensorError)
+
+
+def _why(
+    target: Path, error: BaseException, model: Any, texts: Mapping[str, bytes]
+) -> str:
+    cause = error.__cause__ or error
+    full = getattr(cause, "errno", None) in FULL or "os error 28" in str(cause)
+    start = f"{target} could not be written: "
+    end = "Nothing was left behind; the folder, if there was one, is as before."
+    if not full:
+        return f"{start}{cause}. {end} Correct this, or choose another --out."
+    place = next(p for p in (target, *target.parents) if p.exists())
+    free = shutil.disk_usage(place).free
+    writer = Writer()
+    writer.node(model, "model")
+    needed = sum(a.nbytes for a in writer.arrays.entries.values())
+    needed += sum(map(len, texts.values())) + len(texts[SCORES_CSV])
+    return (
+        f"{start}the disk is full. At least {_size(needed)} are needed, more with the "
+        f"report, and {_size(free)} are free. {end} Make room, or choose another --out."
+    )
+
+
+def _size(n: float) -> str:
+    return f"{n / 1e6:,.1f} MB" if n >= 1e5 else f"{n / 1e3:,.1f} kB"
+
+
+# --- scores --------------------------------------------------------------------------
+
+
+def score_columns(rows: RunRows) -> dict[str, Any]:
+    """Return the columns of the ranked list, highest score first."""
+    order = np.argsort(rows.rank, kind="stable")
+    return {
+        "item": [rows.unlabeled.ids[i] for i in order],
+        "score": rows.score_unlabeled[order],
+        "probability": rows.probability[order],
+        "rank": rows.rank[order],
+        "decision": rows.decision[order],
+        "stage": [str(rows.stage[i]) for i in order],
+    }
+
+
+def scores_csv(rows: RunRows) -> bytes:
+    """Return the ranked list as CSV; numbers keep all their digits."""
+    columns = score_columns(rows)
+    lists = [np.asarray(columns[name]).tolist() for name in COLUMNS]
+    return _csv(COLUMNS, [list(row) for row in zip(*lists, strict=True)])
+
+
+def _csv(header: tuple[str, ...], rows: list[list[Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def write_parquet(path: Path, rows: RunRows) -> None:
+    """Write the ranked list as Parquet, where pyarrow is installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        return
+    columns = score_columns(rows)
+    clean = [
+        name.encode("utf-8", "backslashreplace").decode() for name in columns["item"]
+    ]
+    pq.write_table(pa.table({**columns, "item": clean}), path)
+
+
+# --- reading it again ----------------------------------------------------------------
+
+
+def read_input(model: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return how the items of a saved model were read; see ``docs/fit.md``.
+
+    ``kind``, ``plan`` (for ``read_items(..., like=)``), ``options`` (further arguments
+    of ``read_items``), ``threshold`` (in words), ``method``.
+    """
+    found = load_extra(os.fspath(model), "input")
+    if not isinstance(found, dict):
+        raise ModelFileError(
+            f"{os.fspath(model)} holds a model without input.json: how files are to be "
+            "read is not known. Use the model folder of a run of denspu fit, or load "
+            "the model in Python."
+        )
+    return found

@@ -1,0 +1,229 @@
+"""What a run is asked to do, checked before any file is read."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from denspu._parameters import Number
+from denspu._registry import Entry, registry
+from denspu.data._items import ItemKind
+from denspu.exceptions import InvalidParameterError, did_you_mean
+
+Source = str | os.PathLike[str]
+
+RULES = ("prior", "recall", "precision", "top")
+SCENARIOS = ("one-sample", "two-sample")
+HOW_THRESHOLD = "prior, recall=0.9, precision=0.9 or top=200"
+
+OURS = {
+    "random_state": "--seed",
+    "device": "--device",
+    "max_seconds": "--max-seconds",
+    "scenario": "--scenario",
+    "prior": "--prior",
+    "verbose": "--quiet",
+}
+"""Settings of a method that have an option of their own."""
+
+
+class ThresholdWish(NamedTuple):
+    """Where to cut, as asked for."""
+
+    rule: str
+    target: float | None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of ``set_threshold``."""
+        if self.rule == "prior":
+            return {"prior": True}
+        if self.rule == "top":
+            return {"top": int(self.target or 0)}
+        return {self.rule: self.target}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of ``denspu fit``, by the names they have there."""
+
+    out: Source
+    """The run folder; it must not exist, unless ``overwrite``."""
+    positive: Source | None = None
+    unlabeled: Source | None = None
+    table: Source | None = None
+    """One table with a label column, in place of the two sources."""
+    label_column: str | None = None
+    id_column: str | None = None
+    text_column: str | None = None
+    vector_column: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    ids: Source | None = None
+    encoding: str = "utf-8"
+    kind: ItemKind | None = None
+    image_size: int | None = None
+    scenario: str = "one-sample"
+    groups: str | None = None
+    """A column of the table, or a pattern over paths."""
+    time: str | None = None
+    """A column; the latest labelled positives are held out."""
+    known_negatives: Source | None = None
+    method: str = "dens_pu"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the method."""
+    prior: float | None = None
+    """Share of positives inside U, where it is known."""
+    holdout: float = 0.2
+    """Share of the labelled positives kept from the fit; 0 for none."""
+    threshold: str | None = None
+    """``prior``, ``recall=0.9``, ``precision=0.9``, ``top=200``; None: the method's."""
+    seed: int = 0
+    device: str = "auto"
+    max_seconds: float | None = None
+    overwrite: bool = False
+    verbose: int = 0
+    command: str = ""
+    """What was typed, for ``run.json``."""
+
+    @property
+    def target(self) -> Path:
+        """The run folder as a full path."""
+        return Path(self.out).resolve()
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Return the sources as the user named them."""
+        named = {name: getattr(self, name) for name in NAMED_SOURCES}
+        return {name: os.fspath(path) for name, path in named.items() if path}
+
+    @property
+    def wish(self) -> ThresholdWish | None:
+        """Return where to cut, or None for the method's own cut."""
+        return None if self.threshold is None else threshold_wish(self.threshold)
+
+    def told(self) -> dict[str, Any]:
+        """Return what differs from the defaults, as plain data."""
+        given = asdict(self)
+        usual = {f.name: f.default for f in type(self).__dataclass_fields__.values()}
+        quiet = ("command", "verbose", "overwrite", "out", *NAMED_SOURCES)
+        always = ("method", "scenario", "holdout", "seed", "device")
+        return {
+            name: os.fspath(value) if isinstance(value, os.PathLike) else value
+            for name, value in given.items()
+            if name in always or (name not in quiet and value and value != usual[name])
+        }
+
+
+NAMED_SOURCES = ("positive", "unlabeled", "table")
+
+
+def threshold_wish(text: str) -> ThresholdWish:
+    """Read ``prior``, ``recall=0.9``, ``precision=0.9`` or ``top=200``."""
+    rule, equals, amount = (part.strip() for part in text.partition("="))
+    if rule not in RULES:
+        raise InvalidParameterError(
+            f"threshold={text!r} must be {HOW_THRESHOLD}.{did_you_mean(rule, RULES)}"
+        )
+    if rule == "prior":
+        if equals:
+            raise InvalidParameterError(
+                f"threshold={text!r}: the rule prior takes no number. Write "
+                "threshold=prior; prior= gives the share itself."
+            )
+        return ThresholdWish(rule, None)
+    try:
+        target = float(amount)
+    except ValueError:
+        target = float("nan")
+    whole = rule == "top"
+    right = target >= 1 and target == int(target) if whole else 0 < target <= 1
+    if not right:
+        allowed = "a whole number from 1" if whole else "a number above 0 and up to 1"
+        raise InvalidParameterError(
+            f"threshold={text!r} needs {allowed}, such as {rule}="
+            f"{'200' if whole else '0.9'}."
+        )
+    return ThresholdWish(rule, target)
+
+
+def check_options(options: RunOptions) -> Entry:
+    """Refuse what cannot work before files are read; return the method's entry."""
+    entry = registry().get(options.method, "method")
+    _check_sources(options)
+    if options.scenario not in SCENARIOS:
+        raise InvalidParameterError(
+            f"scenario={options.scenario!r} must be {' or '.join(SCENARIOS)}."
+            f"{did_you_mean(options.scenario, SCENARIOS)}"
+        )
+    if options.holdout != 0 and not Number(0, 1, "neither").allows(options.holdout):
+        raise InvalidParameterError(
+            f"holdout={options.holdout!r} must be a share above 0 and below 1, or 0 to "
+            "hold nothing out."
+        )
+    if options.prior is not None and not Number(0, 1, "neither").allows(options.prior):
+        raise InvalidParameterError(
+            f"prior={options.prior!r} must be a share above 0 and below 1: how many of "
+            "the unlabelled items are positive."
+        )
+    wish = options.wish
+    if wish is not None and options.holdout == 0:
+        raise InvalidParameterError(
+            f"threshold={options.threshold!r} is chosen with held-out positives, and "
+            "holdout=0 keeps none. Leave out one of the two."
+        )
+    for name in options.settings:
+        if name in OURS:
+            raise InvalidParameterError(
+                f"{name!r} has an option of its own. Use {OURS[name]}."
+            )
+    build_method(entry, options, None)  # refuses settings that it does not have
+    return entry
+
+
+def _check_sources(options: RunOptions) -> None:
+    pair = (options.positive, options.unlabeled)
+    if options.table is not None:
+        if any(pair):
+            raise InvalidParameterError(
+                "Give either one table with a label column, or --positive and "
+                "--unlabeled, not both."
+            )
+        if options.label_column is None:
+            raise InvalidParameterError(
+                f"{os.fspath(options.table)} is one table: name the column that marks "
+                "labelled positives with 1, as --label-column NAME."
+            )
+    elif not all(pair):
+        missing = "--positive" if not options.positive else "--unlabeled"
+        raise InvalidParameterError(
+            f"{missing} is missing. Give --positive and --unlabeled (a folder or a "
+            "file each), or one table with --label-column."
+        )
+    elif options.label_column is not None:
+        raise InvalidParameterError(
+            f"label_column={options.label_column!r} is for one table. With --positive "
+            "and --unlabeled the source says who is who; leave it out."
+        )
+
+
+def build_method(entry: Entry, options: RunOptions, share: float | None) -> Any:
+    """Return the method with what the options say.
+
+    ``share`` is what the method's ``prior`` means: the share of positives in the
+    population that the scenario describes.
+    """
+    takes = inspect.signature(entry.load()).parameters
+    wanted = {
+        "random_state": options.seed,
+        "device": options.device,
+        "max_seconds": options.max_seconds,
+        "scenario": options.scenario,
+        "prior": share,
+        "verbose": options.verbose or None,
+    }
+    ours = {k: v for k, v in wanted.items() if k in takes and v is not None}
+    return entry.build(**{**ours, **options.settings})

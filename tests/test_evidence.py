@@ -1,0 +1,146 @@
+"""Who is held out, and what that does to the share of positives in U."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from denspu._evidence import (
+    Evidence,
+    choose_held_out,
+    share_of_open,
+    share_with_held,
+    share_without_held,
+    without_labels,
+)
+from denspu._validation import PUInput
+from denspu.exceptions import InvalidInputError, InvalidParameterError
+
+
+def data(n_positive=10, n=40, groups=None, known_negative=0):
+    positive = np.arange(n) < n_positive
+    return PUInput(
+        X=np.zeros((n, 1)),
+        kind="table",
+        positive=positive,
+        known_negative=np.arange(n) >= n - known_negative,
+        groups=groups,
+    )
+
+
+def chosen(holdout, rows, seed=0):
+    return choose_held_out(holdout, rows, np.random.default_rng(seed))
+
+
+def test_nothing_is_held_out_unasked():
+    assert chosen(None, data()) is None
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.3, 3), (0.01, 1), (0.8, 8)])
+def test_a_share_of_the_labelled_positives(share, count):
+    held = chosen(share, data())
+    assert held.sum() == count
+    assert not held[10:].any()
+
+
+def test_the_draw_is_random_and_repeats():
+    draws = [chosen(0.3, data(), seed).tolist() for seed in (0, 0, 1)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_a_mask_is_taken_as_it_is():
+    mask = np.isin(np.arange(40), [2, 5])
+    assert np.array_equal(chosen(mask, data()), mask)
+    assert np.array_equal(chosen(mask.tolist(), data()), mask)
+
+
+def test_no_group_has_labelled_positives_on_both_sides():
+    groups = np.arange(40) % 5
+    for seed in range(20):
+        held = chosen(0.3, data(groups=groups), seed)
+        assert held.sum() in (2, 4)
+        others = data().positive & ~held
+        assert not set(groups[held]) & set(groups[others])
+        assert not held[10:].any()  # unlabelled rows of these groups stay in U
+
+
+def test_a_mask_takes_the_rest_of_the_group_along():
+    groups = np.arange(40) % 5
+    held = chosen(np.arange(40) == 1, data(groups=groups))
+    assert np.flatnonzero(held).tolist() == [1, 6]
+
+
+@pytest.mark.parametrize("bad", [0, 1, 0.0, 1.0, -0.2, 1.5, True, "some", np.nan])
+def test_a_share_out_of_range(bad):
+    with pytest.raises(InvalidParameterError, match=r"holdout=.*in \(0, 1\)"):
+        chosen(bad, data())
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (np.arange(40) == 20, "holdout marks 1 unlabelled row"),
+        (np.zeros(40, bool), "holdout marks no row"),
+        (np.ones(3, bool), r"shape \(3,\).*shape \(40,\)"),
+        (np.arange(40) < 2, None),
+        ((np.arange(40) < 2).astype(int), "dtype int64"),
+        (np.arange(40) < 9, "leaves 1 of 10 labelled positives"),
+        (np.arange(40) < 10, "leaves 0 of 10 labelled positives"),
+    ],
+    ids=["unlabelled", "none", "short", "good", "numbers", "one left", "none left"],
+)
+def test_masks_that_cannot_be_used(mask, words):
+    if words is None:
+        assert chosen(mask, data()).sum() == 2
+        return
+    with pytest.raises(InvalidInputError, match=words):
+        chosen(mask, data())
+
+
+def test_too_large_a_share_leaves_too_few():
+    with pytest.raises(InvalidInputError, match=r"leaves 1 of 3.*Hold out fewer"):
+        chosen(0.7, data(n_positive=3))
+
+
+def test_a_single_group_of_positives_cannot_be_divided():
+    groups = (np.arange(40) >= 10).astype(int)
+    with pytest.raises(InvalidInputError, match="of one group"):
+        chosen(0.3, data(groups=groups))
+
+
+def test_held_out_rows_become_unlabelled():
+    rows = data()
+    seen = without_labels(rows, np.arange(40) < 3)
+    assert seen.positive.sum() == 7
+    assert seen.unlabeled[:3].all()
+    assert seen.held_out.sum() == 3
+    assert rows.positive.sum() == 10
+
+
+def test_the_share_is_corrected_by_counting():
+    """6 of 30 rows of U are positive; with 3 held out it is 9 of 33."""
+    seen = without_labels(data(), np.arange(40) < 3)
+    assert share_with_held(6 / 30, seen) == pytest.approx(9 / 33)
+    assert share_without_held(9 / 33, seen) == pytest.approx(6 / 30)
+    assert share_without_held(0.01, seen) == 0.0
+    assert share_without_held(1.0, seen) == 1.0
+
+
+def test_known_negatives_leave_a_larger_share():
+    """6 of 30 rows of U are 6 of the 20 that nothing is known of."""
+    seen = without_labels(data(known_negative=10), np.arange(40) < 3)
+    assert share_of_open(6 / 30, seen) == pytest.approx(6 / 20)
+    assert share_of_open(0.9, seen) == 1.0
+
+
+def test_shares_stay_where_nothing_is_held_out():
+    assert share_with_held(0.2, data()) == pytest.approx(0.2)
+    assert share_without_held(0.2, data()) == pytest.approx(0.2)
+
+
+def test_the_evidence_in_words():
+    found = Evidence(np.zeros(20), np.zeros(3000), 100, prior_in_unlabeled=0.25)
+    assert str(found) == (
+        "20 of 100 labelled positives held out, 3,000 unlabelled rows; share of "
+        "positives in them 0.25 (0 to 1, given)"
+    )
