@@ -16,7 +16,7 @@ METHODS = (
         assumption="SCAR",
         scenario="any",
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     # --- risks ---
@@ -30,7 +30,7 @@ METHODS = (
         scenario="any",
         needs_prior=True,
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         reference_licence="MIT",
     ),
     Entry(
@@ -43,7 +43,7 @@ METHODS = (
         scenario="any",
         needs_prior=True,
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         reference_licence="MIT",
     ),
     Entry(
@@ -56,7 +56,7 @@ METHODS = (
         scenario="any",
         needs_prior=True,
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         reference_licence="MIT",
     ),
     Entry(
@@ -69,7 +69,7 @@ METHODS = (
         scenario="any",
         needs_prior=True,
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         reference_licence="MIT",
     ),
     Entry(
@@ -81,7 +81,7 @@ METHODS = (
         assumption="SCAR",
         scenario="any",
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         reference_licence="MIT",
     ),
     Entry(
@@ -94,7 +94,7 @@ METHODS = (
         scenario="any",
         needs_prior=True,
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
     ),
     Entry(
         key="pubn",
@@ -106,7 +106,7 @@ METHODS = (
         scenario="any",
         needs_prior=True,
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -119,7 +119,7 @@ METHODS = (
         scenario="any",
         needs_prior=True,
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         reference_licence="MIT",
     ),
     # --- several networks ---
@@ -133,7 +133,7 @@ METHODS = (
         scenario="any",
         needs_prior=True,
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
         reference_licence="MIT, parts CC BY-NC 4.0",
     ),
@@ -146,7 +146,7 @@ METHODS = (
         assumption="SCAR",
         scenario="any",
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -159,7 +159,7 @@ METHODS = (
         scenario="any",
         needs_prior=True,
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -172,7 +172,7 @@ METHODS = (
         scenario="any",
         needs_prior=True,
         deep=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
     ),
     # --- classical ---
     Entry(
@@ -183,7 +183,7 @@ METHODS = (
         paper="Elkan and Noto 2008, Learning from only positive and unlabeled data",
         assumption="SCAR",
         scenario="any",
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -194,7 +194,7 @@ METHODS = (
         paper="Northcutt et al. 2017, Rank Pruning",
         assumption="SCAR",
         scenario="one-sample",
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
         reference_licence="MIT",
     ),
@@ -206,7 +206,7 @@ METHODS = (
         paper="Liu et al. 2003, Biased SVM",
         assumption="SCAR",
         scenario="one-sample",
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -218,7 +218,7 @@ METHODS = (
         assumption="SCAR",
         scenario="any",
         needs_prior=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -229,7 +229,7 @@ METHODS = (
         paper="Liu et al. 2002, S-EM",
         assumption="SCAR",
         scenario="any",
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -240,7 +240,7 @@ METHODS = (
         paper="Li and Liu 2003, Roc-SVM",
         assumption="SCAR",
         scenario="any",
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -251,7 +251,7 @@ METHODS = (
         paper="Carnevali et al. 2021, LP-PUL",
         assumption="SCAR",
         scenario="any",
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -263,7 +263,7 @@ METHODS = (
         assumption="SCAR",
         scenario="any",
         needs_prior=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -275,7 +275,7 @@ METHODS = (
         assumption="SCAR",
         scenario="any",
         needs_prior=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
     Entry(
@@ -287,7 +287,7 @@ METHODS = (
         assumption="SCAR",
         scenario="one-sample",
         needs_prior=True,
-        inputs=("table", "image"),
+        inputs=("table", "image", "text"),
         uses_known_negatives=True,
     ),
 )
@@ -312,6 +312,14 @@ ENCODERS = (
         kind="encoder",
         target="denspu.encoders:TextEncoder",
         summary="TF-IDF of words and pairs of words, truncated SVD, length 1",
+        inputs=("text",),
+    ),
+    Entry(
+        key="sentence",
+        kind="encoder",
+        target="denspu.encoders:SentenceEncoder",
+        summary="A sentence encoder whose weights are on the disk, as it is",
+        paper="Reimers and Gurevych 2019, Sentence-BERT",
         inputs=("text",),
     ),
     Entry(

@@ -10,6 +10,10 @@ import typer
 
 from denspu._version import __version__
 from denspu.cli.bench import bench_app
+from denspu.cli.evaluate import evaluate
+from denspu.cli.export import export
+from denspu.cli.fit import fit
+from denspu.cli.predict import predict
 from denspu.exceptions import DensPUError
 
 app = typer.Typer(
@@ -26,6 +30,10 @@ data_app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
+app.command("fit")(fit)
+app.command("predict")(predict)
+app.command("evaluate")(evaluate)
+app.command("export")(export)
 
 
 def _print_version(wanted: bool) -> None:

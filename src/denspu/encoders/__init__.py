@@ -3,6 +3,7 @@
 from denspu.encoders.cae import CAEEncoder
 from denspu.encoders.contrastive import ContrastiveEncoder
 from denspu.encoders.identity import IdentityEncoder
+from denspu.encoders.sentence import SentenceEncoder
 from denspu.encoders.tabular import TabularEncoder
 from denspu.encoders.text import TextEncoder
 
@@ -10,6 +11,7 @@ __all__ = [
     "CAEEncoder",
     "ContrastiveEncoder",
     "IdentityEncoder",
+    "SentenceEncoder",
     "TabularEncoder",
     "TextEncoder",
 ]

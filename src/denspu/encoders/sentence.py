@@ -1,0 +1,270 @@
+"""Texts by a sentence encoder whose weights are on the disk; nothing is trained."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import io
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from denspu._device import resolve_device
+from denspu._parameters import InstanceOf, OneOf, Whole, check_parameters
+from denspu._typing import FloatArray
+from denspu._validation import input_kind, validate_X
+from denspu.base import Encoder, Rules
+from denspu.exceptions import (
+    InvalidInputError,
+    InvalidParameterError,
+    MissingDependencyError,
+    ModelFileError,
+)
+
+LENGTHS = (16, 32, 64, 128, 256, 512)
+"""Tokens to which texts are padded: the least of these that holds a text."""
+
+READ = (".safetensors", ".json", ".txt", ".model")
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+BLOCK = 1 << 20
+MODULES = "modules.json"
+TRUSTED = "sentence_transformers."
+
+
+class SentenceEncoder(Encoder):
+    """Embeddings of length 1 by a sentence-transformers model in a folder.
+
+    The model is used as it is and never downloaded: ``model`` is a folder with its
+    weights as safetensors. A text's embedding depends on the text alone, whatever
+    others it comes with: texts are padded to one of a few lengths by their own number
+    of tokens, and run in batches of one size.
+
+    Parameters
+    ----------
+    model : str or Path
+        The folder: ``modules.json``, ``config.json``, ``model.safetensors``, the files
+        of the tokenizer.
+    max_length : int or None, default=None
+        Tokens of a text that are read, the rest is cut off; ``None`` takes the model's
+        own limit, at most 512.
+    batch_size : int, default=32
+    device : str, default="auto"
+
+    Attributes
+    ----------
+    folder_ : str
+        The folder that was fitted with.
+    sha256_ : str
+        Sum of its weights and settings; other weights are refused later on.
+    n_components_ : int
+        Length of an embedding.
+    """
+
+    inputs: ClassVar[tuple[str, ...]] = ("text",)
+    _rules: ClassVar[Rules] = {
+        "model": (OneOf(None), InstanceOf(str), InstanceOf(Path)),
+        "max_length": (OneOf(None), Whole(1)),
+        "batch_size": (Whole(1),),
+    }
+
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        *,
+        max_length: int | None = None,
+        batch_size: int = 32,
+        device: str = "auto",
+    ) -> None:
+        self.model = model
+        self.max_length = max_length
+        self.batch_size = batch_size
+        self.device = device
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Open the model and remember the sum of its weights; nothing is learned."""
+        check_parameters(self)
+        validate_X(self, _texts_only(X), reset=True, kind="text")
+        folder = checked_folder(self.model)
+        self.folder_, self.sha256_ = str(folder), folder_sum(folder)
+        self.n_components_ = int(self._embed(["a"]).shape[1])
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return one embedding of length 1 a text."""
+        check_is_fitted(self)
+        texts = validate_X(self, _texts_only(X), reset=False, kind="text")
+        return self._embed([str(text) for text in texts])
+
+    def facts(self) -> dict[str, Any]:
+        """Return the folder's name and how long an embedding is."""
+        return {
+            "model": Path(self.folder_).name,
+            "n_components": self.n_components_,
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+    # --- the network -----------------------------------------------------------------
+
+    def _network(self) -> Any:
+        """Return the model of the folder, if it still holds the same weights."""
+        given = None if self.model is None else Path(self.model)
+        folder = given if given is not None and given.is_dir() else Path(self.folder_)
+        if not folder.is_dir():
+            raise ModelFileError(
+                f"The sentence encoder's folder {folder} is not here. Put the model "
+                "there, or set the encoder's model= to where it is."
+            )
+        return opened(str(checked_folder(folder)), self.sha256_)
+
+    def _embed(self, texts: list[str]) -> FloatArray:
+        network = self._network()
+        device = resolve_device(self.device)
+        numbers = tokens(network, texts, self._limit(network))
+        network.to(device)
+        out: FloatArray | None = None
+        for rows, length in by_length([len(found) for found in numbers]):
+            for start in range(0, len(rows), self.batch_size):
+                part = rows[start : start + self.batch_size]
+                batch = [numbers[i] for i in part]
+                batch += batch[:1] * (self.batch_size - len(batch))
+                Z = _forward(network, batch, length, device)[: len(part)]
+                out = (
+                    np.empty((len(texts), Z.shape[1]), np.float32)
+                    if out is None
+                    else out
+                )
+                out[part] = Z
+        network.to("cpu")
+        assert out is not None
+        return out
+
+    def _limit(self, network: Any) -> int:
+        own = int(network.max_seq_length or LENGTHS[-1])
+        limit = min(own, LENGTHS[-1])
+        return limit if self.max_length is None else min(limit, self.max_length)
+
+
+def _texts_only(X: Any) -> Any:
+    if not isinstance(X, str) and len(X) and input_kind(X) != "text":
+        raise InvalidInputError(
+            "SentenceEncoder takes a list of texts. For numbers and categories use "
+            "encoder='tabular', for images encoder='contrastive'."
+        )
+    return X
+
+
+# --- the folder ----------------------------------------------------------------------
+
+
+def checked_folder(model: Any) -> Path:
+    """Return the folder of a model, refusing what would have to be run or fetched."""
+    if model is None:
+        raise InvalidParameterError(
+            "SentenceEncoder needs model=, the folder of a sentence-transformers model "
+            "on this disk; nothing is downloaded."
+        )
+    folder = Path(model).absolute()
+    if not (folder / MODULES).is_file():
+        raise InvalidParameterError(
+            f"model={str(model)!r} is not a folder with a {MODULES}. Save one with "
+            "SentenceTransformer.save; names of models on the web are not taken."
+        )
+    for path in sorted(folder.rglob("*")):
+        held = path.suffix in PICKLED and not list(path.parent.glob("*.safetensors"))
+        if held and path.name != "training_args.bin":
+            raise InvalidParameterError(
+                f"{path} may be a pickle, which could run anything when it is read. "
+                "Save the model again with safe_serialization=True (safetensors)."
+            )
+    parts = json.loads((folder / MODULES).read_text(encoding="utf-8"))
+    strange = [part["type"] for part in parts if not part["type"].startswith(TRUSTED)]
+    if strange:
+        raise InvalidParameterError(
+            f"model={str(model)!r} asks for code of its own ({strange[0]}), which is "
+            "not run. Choose a model made of sentence-transformers' own parts."
+        )
+    return folder
+
+
+def folder_sum(folder: Path) -> str:
+    """Return a SHA-256 sum of the weights, the settings and the tokenizer."""
+    total = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.suffix not in READ or not path.is_file():
+            continue
+        total.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                total.update(block)
+    return total.hexdigest()
+
+
+@lru_cache(maxsize=2)
+def opened(folder: str, wanted: str) -> Any:
+    """Return the model of a folder, frozen, after its sum was compared."""
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise MissingDependencyError(
+            "SentenceEncoder needs sentence-transformers: pip install 'denspu[text]'."
+        )
+    if folder_sum(Path(folder)) != wanted:
+        raise ModelFileError(
+            f"The sentence encoder in {folder} is not the one that was fitted with: "
+            "its weights or settings have changed. Put the old ones back, or fit again."
+        )
+    from sentence_transformers import SentenceTransformer
+
+    with contextlib.redirect_stderr(io.StringIO()):  # a bar while weights are read
+        network = SentenceTransformer(
+            folder,
+            device="cpu",
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
+    return network.eval().requires_grad_(False)
+
+
+# --- texts ---------------------------------------------------------------------------
+
+
+def tokens(network: Any, texts: list[str], limit: int) -> list[list[int]]:
+    """Return the numbers of each text's tokens, without padding."""
+    found = network.tokenizer(
+        texts, truncation=True, max_length=limit, padding=False, verbose=False
+    )
+    return list(found["input_ids"])
+
+
+def by_length(sizes: list[int]) -> list[tuple[Any, int]]:
+    """Return the texts that share a padded length, and that length."""
+    least = np.searchsorted(LENGTHS, sizes)
+    return [(np.flatnonzero(least == i), LENGTHS[i]) for i in np.unique(least)]
+
+
+def _forward(
+    network: Any, batch: list[list[int]], length: int, device: torch.device
+) -> FloatArray:
+    """Return embeddings of length 1 of padded texts."""
+    padding = network.tokenizer.pad_token_id or 0
+    ids = torch.full((len(batch), length), padding, dtype=torch.int64)
+    mask = torch.zeros_like(ids)
+    for i, numbers in enumerate(batch):
+        ids[i, : len(numbers)] = torch.tensor(numbers)
+        mask[i, : len(numbers)] = 1
+    given = {"input_ids": ids.to(device), "attention_mask": mask.to(device)}
+    with torch.inference_mode():
+        found: Tensor = network(given)["sentence_embedding"].float()
+        found = torch.nn.functional.normalize(found, dim=1)
+    return np.asarray(found.cpu().numpy())
