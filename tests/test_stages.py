@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from denspu._stages import Stages, show
+from denspu._stages import Stages, hearing, show
 
 
 @pytest.fixture
@@ -49,6 +49,18 @@ def test_a_failed_stage_leaves_no_trace(stages):
     with pytest.raises(ValueError):  # noqa: PT011
         fail_inside()
     assert stages.names == ["encode", "select"]
+
+
+def test_stages_are_heard_as_they_end_and_only_inside_the_block(stages):
+    heard = []
+    with hearing(lambda stage: heard.append((stage.name, stage.facts["n"]))):
+        with stages.stage("label") as facts:
+            facts["n"] = 3
+            assert heard == []
+        assert heard == [("label", 3)]
+    with stages.stage("refine"):
+        pass
+    assert len(heard) == 1
 
 
 def test_text_has_one_line_a_stage(stages):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
 from denspu._typing import FloatArray
@@ -12,7 +13,20 @@ from denspu._typing import FloatArray
 HALF = 0.5
 """A positive imagined below all scores, and one above, count so much."""
 
-HALVINGS = 100
+TINY = float(np.finfo(np.float64).tiny)
+HALVINGS = 60
+
+KNOTS = 600
+"""Scores at which the map is kept, at most about twice as many."""
+
+ENOUGH = 100
+"""Positives from which rising steps count more than smooth curves."""
+
+SLOPES = np.geomspace(0.1, 100, 16)
+"""Of the smooth curves; scores are divided by their spread."""
+
+LOST = (0.0, 0.03, 0.1, 0.3)
+"""Shares of the positives that score like negatives."""
 
 
 class Isotonic:
@@ -32,32 +46,35 @@ class Isotonic:
 class HiddenPositive:
     """P(y = 1) of rows of U by their score, from positives that score alike.
 
-    Bayes: P(y = 1 | s) = π f_P(s) / f_U(s). The ratio of the two densities is that of
-    a rising share of positives among both (isotonic regression). It is scaled so that
-    the mean over U is π, also where the probability is cut off at 1. Half a positive
-    is imagined below all scores and half a one above: few positives do not make a row
-    surely negative.
+    Bayes: P(y = 1 | s) = π f_P(s) / f_U(s). Two answers are mixed. Rising steps (the
+    isotonic share of positives among both) follow any shape, but are rough where
+    positives are few. Smooth curves are less rough and less free. With n positives the
+    steps count n / (n + 100). The mean over U is π.
     """
 
     def __init__(
         self, positive: FloatArray, unlabeled: FloatArray, prior: float
     ) -> None:
-        both = np.concatenate([positive, unlabeled])
-        scores = np.concatenate([both, [both.min(), both.max()]])
-        labelled = np.zeros(len(scores))
-        labelled[: len(positive)] = labelled[-2:] = 1.0
-        weight = np.ones(len(scores))
-        weight[-2:] = HALF
-        self.share = Isotonic(scores, labelled, weight)
-        self.factor = _factor(self._odds(unlabeled), float(prior))
-
-    def _odds(self, scores: FloatArray) -> FloatArray:
-        share = self.share(scores)
-        return share / np.maximum(1 - share, 1e-12)
+        prior = float(prior)
+        share = _steps(positive, unlabeled)
+        if 0 < prior < 1:
+            knots = _knots(positive, unlabeled)
+            odds = _odds(share(unlabeled))
+            found = np.minimum(_factor(odds, prior) * _odds(share(knots)), 1.0)
+            trust = len(positive) / (len(positive) + ENOUGH)
+            smooth = _smooth(knots, positive, unlabeled, prior)
+            found = trust * found + (1 - trust) * smooth
+            share = Isotonic(knots, found / (1 + found))
+        self.share = share
+        self.factor = _factor(_odds(share(unlabeled)), prior)
 
     def __call__(self, scores: FloatArray) -> FloatArray:
         """Return P(y = 1)."""
-        return np.minimum(self.factor * self._odds(scores), 1.0)
+        return np.minimum(self.factor * _odds(self.share(scores)), 1.0)
+
+
+def _odds(share: FloatArray) -> FloatArray:
+    return share / np.maximum(1 - share, 1e-12)
 
 
 def _factor(odds: FloatArray, prior: float) -> float:
@@ -70,3 +87,73 @@ def _factor(odds: FloatArray, prior: float) -> float:
         else:
             high = middle
     return high
+
+
+def _steps(positive: FloatArray, unlabeled: FloatArray) -> Isotonic:
+    """Return the rising share of positives among both.
+
+    Half a positive is imagined below all scores and half a one above: few positives do
+    not make a row surely negative.
+    """
+    both = np.concatenate([positive, unlabeled])
+    scores = np.concatenate([both, [both.min(), both.max()]])
+    labelled = np.zeros(len(scores))
+    labelled[: len(positive)] = labelled[-2:] = 1.0
+    weight = np.ones(len(scores))
+    weight[-2:] = HALF
+    return Isotonic(scores, labelled, weight)
+
+
+def _knots(positive: FloatArray, unlabeled: FloatArray) -> FloatArray:
+    """Return different scores, closer to each other at the top of the list."""
+    scores = np.unique(np.concatenate([positive, unlabeled]))
+    last = len(scores) - 1
+    if last < KNOTS:
+        return scores
+    places = [np.linspace(0, last, KNOTS), last + 1 - np.geomspace(1, last, KNOTS)]
+    return np.asarray(scores[np.unique(np.concatenate(places).astype(np.int64))])
+
+
+def _smooth(
+    knots: FloatArray, positive: FloatArray, unlabeled: FloatArray, prior: float
+) -> FloatArray:
+    """Return the mean of logistic curves at the knots, each as it fits the scores.
+
+    t is the score or the log-odds of its rank. A curve says q = logistic(a + b t) of
+    positives that can be told apart; some others score like negatives and are a fixed
+    share of what q leaves. Its mean over U is π. The chance of finding these positives
+    where they are, among both, says how much a curve counts.
+    """
+    P, U = (_counts(knots, scores) for scores in (positive, unlabeled))
+    rank = (np.cumsum(U) - U / 2 + HALF) / (len(unlabeled) + 1)
+    curves = np.concatenate(
+        [
+            1 - (1 - q) * (1 - prior) / (1 - told)
+            for t in (knots, logit(rank))
+            for told in (prior * (1 - lost) for lost in LOST)
+            for q in [_logistics(t, U / U.sum(), told)]
+        ]
+    )
+    curves = np.maximum(curves, TINY)
+    ratio = len(positive) / (prior * len(unlabeled))
+    chance = np.log(curves) @ P - np.log1p(ratio * curves) @ (P + U)
+    weight = np.exp(chance - chance.max())
+    return np.asarray(weight @ curves / weight.sum())
+
+
+def _counts(knots: FloatArray, scores: FloatArray) -> FloatArray:
+    """Return how many scores are nearest to each knot."""
+    place = np.searchsorted((knots[1:] + knots[:-1]) / 2, scores)
+    return np.bincount(place, minlength=len(knots)).astype(np.float64)
+
+
+def _logistics(t: FloatArray, share: FloatArray, mean: float) -> FloatArray:
+    """Return logistic curves of all slopes with this mean over U, one a row."""
+    spread = float(np.sqrt(share @ (t - share @ t) ** 2)) or 1.0
+    lines = SLOPES[:, None] * (t / spread)
+    low, high = logit(mean) - lines.max(axis=1), logit(mean) - lines.min(axis=1)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        less = expit(middle[:, None] + lines) @ share < mean
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    return np.asarray(expit(high[:, None] + lines))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -20,6 +21,21 @@ class Stage:
     def __str__(self) -> str:
         facts = " · ".join(f"{k} {show(v)}" for k, v in self.facts.items())
         return f"{self.name:<10} {self.seconds:7.2f} s  {facts}"
+
+
+Hear = Callable[[Stage], None]
+
+_heard: ContextVar[Hear | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def hearing(hear: Hear) -> Iterator[None]:
+    """Call ``hear`` with every stage that ends inside the block, as it ends."""
+    token = _heard.set(hear)
+    try:
+        yield
+    finally:
+        _heard.reset(token)
 
 
 class Stages(Sequence[Stage]):
@@ -43,7 +59,10 @@ class Stages(Sequence[Stage]):
         facts: dict[str, Any] = {}
         start = time.perf_counter()
         yield facts
-        self._stages.append(Stage(name, time.perf_counter() - start, facts))
+        stage = Stage(name, time.perf_counter() - start, facts)
+        self._stages.append(stage)
+        if (hear := _heard.get()) is not None:
+            hear(stage)
 
     @overload
     def __getitem__(self, key: int | str) -> Stage: ...

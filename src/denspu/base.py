@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -61,6 +61,13 @@ OF_LAST_FIT = ("evidence_", "threshold_", "threshold_choice_", "posterior_")
 
 FAR_TOO_MANY = 10
 """A model that calls so many times the estimated share positive is not trusted."""
+
+FIXED_ROWS = 384
+"""Rows that are scored together, whatever the caller's batch.
+
+Products of matrices take rows in tiles of 4 to 48; a block of whole tiles, also when
+two or four threads share it, has no odd rows at its end that are added up otherwise.
+"""
 
 DEGENERACY_SAMPLE = 2_000
 """Unlabelled rows looked at when asking whether a fit is degenerate."""
@@ -462,6 +469,19 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def in_fixed_rows(score: Callable[[Any], Any], Z: Any) -> FloatArray:
+    """Score rows in blocks of one size, the last one filled up with its last row.
+
+    The last bits of a product of matrices depend on how many rows it has. So the same
+    row gets the same answer in any batch, bit for bit.
+    """
+    found = []
+    for start in range(0, len(Z), FIXED_ROWS):
+        rows = np.minimum(np.arange(start, start + FIXED_ROWS), len(Z) - 1)
+        found.append(np.asarray(score(Z[rows]))[: len(Z) - start])
+    return np.concatenate(found)
 
 
 def forget(estimator: Any, name: str) -> None:

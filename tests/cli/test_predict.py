@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from denspu import save
 from denspu.cli.app import app
+from denspu.cli.predict import model_folder
 from denspu.data import read_items
 from denspu.exceptions import DensPUError, DensPUWarning
 
@@ -41,6 +42,14 @@ def home(tmp_path_factory):
 
 def run(*words):
     return CliRunner().invoke(app, list(map(str, words)))
+
+
+def test_the_run_folder_is_taken_for_its_model(home, tmp_path):
+    assert model_folder(home) == home / "model"
+    assert model_folder(home / "model") == home / "model"
+    assert model_folder(tmp_path) == tmp_path
+    words = "--model", home, home / "t.csv", "--out", tmp_path / "a.csv"
+    assert run("predict", *words).exit_code == 0
 
 
 def test_answers_and_what_is_said(home, tmp_path):

@@ -41,16 +41,31 @@ def test_every_method_gives_evidence(key):
     assert (len(evidence.positive), len(evidence.unlabeled)) == (15, 300)
     assert (data.y[evidence.held_out] == 1).all()
     assert evidence.unlabeled_index.tolist() == np.flatnonzero(data.y == 0).tolist()
-    scores = model.decision_function(data.X)
+    scores = getattr(model, "unseen_scores_", model.decision_function(data.X))
     assert np.allclose(evidence.positive, scores[evidence.held_out])
     assert np.allclose(evidence.unlabeled, scores[data.y == 0])
     low, high = evidence.prior_interval
     assert 0 <= low <= evidence.prior_in_unlabeled <= high <= 1
     assert model.evaluate().threshold == 0.0
-    called = model.set_threshold(prior=True).predict(data.X[data.y == 0]).mean()
+    called = (evidence.unlabeled > model.set_threshold(prior=True).threshold_).mean()
     assert called <= evidence.prior_in_unlabeled + 0.01
-    proba = model.calibrate().predict_proba(data.X)[data.y == 0, 1]
+    proba = model.calibrate().posterior_(evidence.unlabeled)
     assert proba.mean() == pytest.approx(evidence.prior_in_unlabeled, abs=0.01)
+
+
+def test_a_cut_of_dens_pu_carries_over_to_new_rows():
+    """Its learners know the rows of the fit by heart; the evidence must not."""
+    rows, labels, truth = sample(100, 150, 350, seed=1)
+    new, _, true = sample(0, 400, 400, seed=2)
+    model = make("dens_pu", random_state=0).fit(rows, labels, holdout=0.3)
+    evidence = model.evidence_
+    hidden = evidence.unlabeled[truth[evidence.unlabeled_index]]
+    known_by_heart = model.decision_function(rows[truth & (labels == 0)])
+    fresh = model.decision_function(new[true])
+    middle = [np.quantile(s, 0.3) for s in (known_by_heart, hidden, fresh)]
+    assert abs(middle[1] - middle[2]) < 0.5 * abs(middle[0] - middle[2])
+    model.set_threshold(recall=0.7)
+    assert np.mean(fresh > model.threshold_) == pytest.approx(0.7, abs=0.15)
 
 
 # --- the share of positives -----------------------------------------------------------

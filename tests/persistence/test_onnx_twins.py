@@ -177,6 +177,7 @@ def test_named_columns_of_numbers_are_taken_and_categories_refused():
     assert_twin(model, Frame(columns))
     columns["town"] = np.where(table().X[:, 0] > 4, "A", "B").astype(object)
     model = small("elkan_noto", random_state=0).fit(Frame(columns), table().y)
+    assert drawn_rows(model, input_spec(model), 5).shape == (5, 7)
     with pytest.raises(ModelFileError, match="town hold categories"):
         answers_twin(model, "float64")
 

@@ -165,10 +165,23 @@ class Browser:
         """Move the pointer to a place in the window."""
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
+    def tap(self, x, y):
+        """Tap with a finger."""
+        point = {"x": x, "y": y}
+        self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[point])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
     def press(self, key):
         """Press and release a key."""
+        code = {"Tab": 9}.get(key, 0)
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                code=key,
+                windowsVirtualKeyCode=code,
+            )
 
     def complaints(self):
         """Return errors and warnings of the console, and exceptions."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -19,6 +21,7 @@ from denspu.metrics import (
     trivial_check,
 )
 from denspu.report.maps import project
+from denspu.report.run import render
 from denspu.runs.facts import RunFacts, RunRows
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
@@ -105,7 +108,7 @@ def make_run(P, U, Z_positive, Z_unlabeled, *, evaluated=True, seed=0, **facts):
             "high": high,
             "level": 0.9,
             "estimates": {"bbe": 0.95 * prior, "dedpul": 1.1 * prior, "km2": prior},
-            "sentence": f"About {prior:.0%} of the pile is positive.",
+            "sentence": f"About {prior:.1%} of the unlabelled items are positive.",
         },
         count={"value": prior * n_u, "low": low * n_u, "high": high * n_u},
         threshold={
@@ -264,6 +267,23 @@ RUNS = {
     "text": text_run,
     "embedding": embedding_run,
 }
+
+
+@cache
+def run_of(kind):
+    """Return the run of a kind; it is shared, so leave it as it is."""
+    return RUNS[kind]()
+
+
+@cache
+def page_of(kind):
+    """Return the page of the run of a kind."""
+    return render(*run_of(kind))
+
+
+def fresh(kind):
+    """Return a copy of a run that may be changed."""
+    return deepcopy(run_of(kind))
 
 
 def renamed(rows, name, where="unlabeled", at=0):

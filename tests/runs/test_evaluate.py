@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -86,7 +87,9 @@ def test_figures_are_those_of_the_oracle_beside_the_estimates(home, tmp_path):
         assert one.low <= one.value <= one.high
         assert one.estimate == own[name].value
         assert (one.estimate_low, one.estimate_high) == (own[name].low, own[name].high)
-        assert one.held == (one.low <= own[name].high and own[name].low <= one.high)
+        inside = own[name].low <= one.value <= own[name].high
+        meet = one.low <= own[name].high and own[name].low <= one.high
+        assert one.held == (True if inside else None if meet else False)
     assert (found.n_items, found.n_labels, found.n_matched) == (N, 151, 150)
     assert (found.n_unmatched, list(found.unmatched)) == (1, ["zz"])
     assert found.n_positive == int(truth[at].sum())
@@ -198,7 +201,13 @@ def test_few_labels_one_class_and_another_share(home, tmp_path):
     alone = told(home, tmp_path, negative[:40])
     assert list(alone.figures) == ["accuracy"]
     other = told(home, tmp_path, np.r_[positive[:40], negative[:32]])
-    assert any("55.6% of the labelled items are positive" in w for w in other.warnings)
+    low, high = load(home[0] / "run/model").evidence_.prior_interval
+    expected = "55.6% of the labelled items are positive, and the model expects .*"
+    expected += re.escape(f"({low:.1%} to {high:.1%})")
+    assert any(re.match(expected, w) for w in other.warnings)
+    n = round(40 * (1 - high + 0.02) / (high - 0.02))  # a share inside the interval
+    same = told(home, tmp_path, np.r_[positive[:40], negative[:n]])
+    assert not any("of the labelled items" in w for w in same.warnings)
 
 
 def test_estimates_that_fail_are_named(home, tmp_path):
@@ -394,3 +403,17 @@ def test_scores_that_differ_in_the_last_bit_are_no_tie():
     assert found["roc_auc"].value == roc_auc_score(truth, scores) == 0.75
     assert "precision" not in found
     assert "lift" not in found
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "held"),
+    [(0.7, 0.6, 0.8, True), (0.58, 0.5, 0.62, None), (0.4, 0.3, 0.5, False)],
+    ids=["held", "just missed", "did not hold"],
+)
+def test_what_held_means(value, low, high, held):
+    from types import SimpleNamespace
+
+    from denspu.runs.evaluate import _held
+
+    one = SimpleNamespace(value=value, low=low, high=high)
+    assert _held(one, SimpleNamespace(value=0.75, low=0.6, high=0.9)) is held

@@ -320,3 +320,46 @@ def test_a_column_for_groups_that_is_missing_is_named(tmp_path):
     make_table(tmp_path / "t.csv", n=48)
     with pytest.raises(InvalidParameterError, match=r"groups='custmer'.*'customer'"):
         fit_run(options(tmp_path, groups="custmer"))
+
+
+def test_stages_are_told_while_the_fit_goes_on(tmp_path, monkeypatch):
+    make_table(tmp_path / "t.csv")
+    told = []
+    ended = []
+    fit = denspu.DensPU.fit
+
+    def noted(self, *args, **kwargs):
+        fit(self, *args, **kwargs)
+        ended.extend(told)
+        return self
+
+    monkeypatch.setattr(denspu.DensPU, "fit", noted)
+    fit_run(
+        options(tmp_path, method="dens_pu", settings={"refiner": "ranking"}),
+        tell=lambda word, sentence: told.append(word),
+    )
+    assert ended == ["reading", "fitting", "encoding", "boundary", "refining"]
+    assert told[len(ended) :][:2] == ["share", "result"]
+
+
+def test_a_cut_that_contradicts_the_chances_is_spoken_of(tmp_path):
+    """A score shifted up calls items positive whose chance is small."""
+    make_table(tmp_path / "t.csv")
+    fit = denspu.make("elkan_noto").__class__._decide
+    said = {}
+    for shift in (0.0, 1.5):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                denspu.make("elkan_noto").__class__,
+                "_decide",
+                lambda self, X, shift=shift: fit(self, X) + shift,
+            )
+            for wish in (None, "prior"):
+                out = tmp_path / f"run-{shift}-{wish}"
+                facts, _ = fit_run(options(tmp_path, out=out, threshold=wish))
+                said[shift, wish] = [w for w in facts.warnings if "disagree" in w]
+    assert said[0.0, None] == said[0.0, "prior"] == said[1.5, "prior"] == []
+    (sentence,) = said[1.5, None]
+    assert "called positive have a chance below 50 %" in sentence
+    assert "held-out positives" in sentence
+    assert "--threshold" in sentence

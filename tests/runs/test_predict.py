@@ -253,7 +253,11 @@ def test_a_threshold_by_the_model_s_evidence(home, tmp_path, rule):
     model = load(home / "table").set_threshold(**{rule: 0.8})
     found, _ = decisions(home, tmp_path, f"{rule}=0.8")
     assert found.threshold == model.threshold_
-    assert found.threshold_sentence == model.threshold_choice_.sentence
+    told = model.threshold_choice_.sentence
+    assert (
+        found.threshold_sentence
+        == f"{told} The cut is a score of {found.threshold:.4g}."
+    )
     prior, _ = decisions(home, tmp_path, "prior")
     assert prior.threshold == load(home / "table").set_threshold(prior=True).threshold_
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 import denspu
 from denspu.encoders import ContrastiveEncoder
-from denspu.exceptions import RunFolderError
+from denspu.exceptions import ModelFileError, RunFolderError
 from denspu.methods.elkan_noto import ElkanNoto
-from denspu.runs import RunOptions, fit_run
+from denspu.runs import RunOptions, fit_run, folder, resume
 from denspu.runs.resume import WorkFolder
 from denspu.training import Checkpoint
 
@@ -137,3 +139,40 @@ def test_a_folder_of_that_name_that_is_not_ours_is_left_alone(folders, tmp_path)
     with pytest.raises(RunFolderError, match="Move it away"):
         fit_run(options(folders, tmp_path / "run"))
     assert (tmp_path / "run.part" / "mine.txt").exists()
+
+
+def full(*args, **named):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_while_training_is_one_sentence(folders, tmp_path, monkeypatch):
+    """What was half written is gone, so that no second try goes on from it."""
+
+    def half(self, *args, **named):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.with_suffix(".1.part").write_bytes(b"half")
+        full()
+
+    monkeypatch.setattr(Checkpoint, "save", half)
+    with pytest.raises(RunFolderError, match=r"run\.part could not.*No space left"):
+        fit_run(options(folders, tmp_path / "run"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_encoder_that_cannot_be_kept_does_not_end_the_run(
+    folders, straight, tmp_path, monkeypatch
+):
+    def refuse(*args, **named):
+        raise ModelFileError("could not be written")
+
+    monkeypatch.setattr(resume, "save", refuse)
+    fit_run(options(folders, tmp_path / "run"))
+    assert same(tmp_path / "run", straight)
+
+
+def test_what_a_full_disk_leaves_is_named(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "write_parquet", full)
+    with pytest.raises(RunFolderError, match=r"kept in .*run\.part") as caught:
+        fit_run(options(folders, tmp_path / "run"))
+    assert "Nothing was left" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.part"]

@@ -113,6 +113,22 @@ def test_the_latest_groups_are_held_out_whole_and_gaps_are_oldest():
     assert np.flatnonzero(held).tolist() == [16, 17, 18, 19]
 
 
+def test_of_equally_late_ones_some_are_drawn():
+    """The order of the file says nothing."""
+    times = np.r_[np.zeros(10), np.ones(30)]
+    held, _ = hold_out(items(40), 0.25, times=times)
+    assert held.sum() == 10
+    assert not held[:10].any()
+    assert not np.array_equal(np.flatnonzero(held), np.arange(10, 20))
+
+
+def test_a_positive_without_a_time_is_never_the_latest():
+    times = np.where(np.arange(40) < 3, np.arange(40.0), np.nan)
+    held, told = hold_out(items(40), 0.25, times=times)
+    assert np.flatnonzero(held).tolist() == [0, 1, 2]
+    assert told.startswith("The latest 3 of 40")
+
+
 def test_a_copy_of_a_labelled_positive_is_never_held_out():
     """Its twin is known as positive, so it would be recognised."""
     P = items(40)

@@ -14,6 +14,7 @@ from denspu.cli.evaluate import evaluate
 from denspu.cli.export import export
 from denspu.cli.fit import fit
 from denspu.cli.predict import predict
+from denspu.cli.words import as_options, options_of
 from denspu.exceptions import DensPUError
 
 app = typer.Typer(
@@ -138,7 +139,8 @@ def main() -> None:
     try:
         app()
     except DensPUError as error:
-        print(f"denspu: {error}", file=sys.stderr)
+        options = options_of(typer.main.get_command(app), sys.argv[1:])
+        print(f"denspu: {as_options(str(error), options)}", file=sys.stderr)
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         print("denspu: interrupted", file=sys.stderr)

@@ -18,6 +18,7 @@ from denspu.cli.predict import (
     ModelPath,
     TextColumn,
     VectorColumn,
+    model_folder,
 )
 
 
@@ -64,7 +65,7 @@ def evaluate(
     from denspu.runs.evaluate import evaluate_files
 
     found = evaluate_files(
-        model,
+        model_folder(model),
         source,
         labels=labels,
         label_column=label_column,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from denspu.cli.predict import model_folder
 from denspu.exceptions import InvalidParameterError
 
 
@@ -40,7 +41,7 @@ def export(
     from denspu.persistence.onnx import export_onnx
 
     found = export_onnx(
-        load(model, device="cpu"),
+        load(model_folder(model), device="cpu"),
         onnx,
         sample=None if rows is None else _read(rows),
         tolerance=tolerance,

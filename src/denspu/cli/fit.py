@@ -37,7 +37,9 @@ def fit(
     ] = None,
     label_column: Annotated[
         str | None,
-        typer.Option(help="Column with 1 for labelled positives, 0 or nothing else."),
+        typer.Option(
+            help="Column with 1 for a labelled positive, 0 or nothing for the rest."
+        ),
     ] = None,
     id_column: Annotated[
         str | None, typer.Option(help="Column with the names of the rows.")
@@ -120,7 +122,7 @@ def fit(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     max_seconds: Annotated[
         float | None, typer.Option(min=0.001, help="About how long the fit may take.")
     ] = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 ModelPath = Annotated[
-    Path, typer.Option(help="The model folder of a run, such as run/model.")
+    Path, typer.Option(help="The model of a run: run/model, or run itself.")
 ]
 Device = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda, cuda:1. By default as saved.")
@@ -81,7 +81,7 @@ def predict(
             print(f"\r{done:,} scored, {skipped:,} skipped", end="", file=sys.stderr)
 
     found = predict_files(
-        model,
+        model_folder(model),
         source,
         out,
         chunk=chunk,
@@ -109,6 +109,13 @@ def predict(
     if found.n_skipped:
         say("skipped", f"{found.n_skipped:,}, listed in {found.skipped_out}")
     say("wrote", found.out)
+
+
+def model_folder(path: Path) -> Path:
+    """Return the folder of the model; the run folder around it is taken too."""
+    inside = path / "model"
+    alone = not (path / "manifest.json").exists()
+    return inside if alone and (inside / "manifest.json").exists() else path
 
 
 def say(word: str, sentence: str) -> None:

@@ -124,7 +124,7 @@ def need_column(names: Sequence[str], wanted: str, argument: str, where: str) ->
     """Return ``wanted``, or say which columns there are."""
     if wanted in names:
         return wanted
-    shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
+    shown = ", ".join(map(repr, names[:12])) + (" and more" if len(names) > 12 else "")
     raise InvalidParameterError(
         f"{argument}={wanted!r}: {where} has no such column."
         f"{did_you_mean(wanted, names)} It has: {shown}."

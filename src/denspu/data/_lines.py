@@ -44,7 +44,7 @@ def decoding(file: IO[str], path: Path, encoding: str) -> Iterator[None]:
         raise _not_in(path, encoding, position) from error
     except UnicodeError as error:  # UTF-16 without a mark, or cut short
         raise InvalidInputError(
-            f"{path.name} is not {encoding.upper()}: {error}. Pass its encoding."
+            f"{path.name} is not {encoding.upper()}: {error}. Pass encoding=."
         ) from error
 
 
@@ -58,11 +58,11 @@ def _not_in(path: Path, encoding: str, position: int) -> Exception:
             line += block.count(b"\n")
             left -= len(block)
         byte = file.read(1)
-    hint = "'utf-16'" if start in (b"\xff\xfe", b"\xfe\xff") else "'latin-1'"
+    hint = "utf-16" if start in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
     return InvalidInputError(
         f"{path.name} is not {encoding.upper()}: byte 0x{byte.hex()} at position "
-        f"{position} (line {line}). Save it as UTF-8, or pass encoding={hint} if that "
-        "is what it is."
+        f"{position} (line {line}). Save it as UTF-8, or pass encoding={hint!r} if "
+        "that is what it is."
     )
 
 

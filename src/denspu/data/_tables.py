@@ -576,13 +576,14 @@ def labels_of(table: RawTable, name: str) -> NDArray[np.int64]:
             f"label_column={name!r} holds {shown}. PU labels are 1 or true for a "
             "labelled positive, and 0, false, -1 or nothing for an unlabelled row. "
             "Rewrite the column; rows known to be negative belong in "
-            "known_negative."
+            "known_negative (--known-negatives FILE)."
         )
     zeros = {w[0] for w in words if w in UNLABELED}
     if {"-", "0"} <= zeros:
         raise LabelError(
             f"label_column={name!r} holds both 0 and -1. Both mean unlabelled here; "
-            "write 0 for all, and give known negatives as known_negative."
+            "write 0 for all, and give known negatives as known_negative "
+            "(--known-negatives FILE)."
         )
     return np.array([w in POSITIVE for w in words], dtype=np.int64)
 

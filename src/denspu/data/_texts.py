@@ -38,7 +38,10 @@ def from_files(
             texts.append((top / name).read_bytes().decode(encoding))
             ids.append(shown(name))
         except UnicodeDecodeError as error:
-            reason = f"not {encoding.upper()} at byte {error.start}; encoding= helps"
+            reason = (
+                f"not {encoding.upper()} at byte {error.start}; pass its encoding "
+                "(--encoding latin-1, say)"
+            )
             bad.append(Skipped(shown(name), reason))
         except OSError as error:
             bad.append(Skipped(shown(name), reason_of(error)))

@@ -17,7 +17,13 @@ from denspu._random import Randomness
 from denspu._registry import resolve_part
 from denspu._typing import FloatArray
 from denspu._validation import PUInput, allows_nan, check_embedding
-from denspu.base import PUClassifier, Rules, prepare_part, refuse_kind
+from denspu.base import (
+    PUClassifier,
+    Rules,
+    in_fixed_rows,
+    prepare_part,
+    refuse_kind,
+)
 from denspu.methods._presets import default_encoder
 from denspu.methods._prior import doubtful_share
 
@@ -67,7 +73,7 @@ class EmbeddingPU(PUClassifier):
         return np.asarray(Z, dtype=np.float64)
 
     def _decide(self, X: Any) -> FloatArray:
-        return self._score(self._embed(X))
+        return in_fixed_rows(self._score, self._embed(X))
 
     def _expected_share(self, data: PUInput, called: float) -> float | None:
         known = super()._expected_share(data, called)

@@ -25,7 +25,7 @@ from denspu._random import Randomness
 from denspu._registry import registry, resolve_part
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import PUInput, take_rows
-from denspu.base import Rules, prepare_part, refuse_kind
+from denspu.base import Rules, in_fixed_rows, prepare_part, refuse_kind
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._embedding import EmbeddingPU
 from denspu.methods._prior import Scenario, resolve_prior
@@ -226,8 +226,9 @@ class EstimatorPU(EmbeddingPU):
         """Learn from the task's rows."""
 
     def _decide(self, X: Any) -> FloatArray:
-        rows = X if self.sees_ == "input" else self.scale_(self._embed(X))
-        return self._score(rows)
+        if self.sees_ == "input":
+            return self._score(X)
+        return in_fixed_rows(self._score, self.scale_(self._embed(X)))
 
 
 def share_of_free(inside: float, data: PUInput) -> float:

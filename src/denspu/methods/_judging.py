@@ -54,7 +54,9 @@ def gather(
 ) -> Evidence:
     """Return the scores of held-out positives and of U, and the share in U.
 
-    ``data`` is what the model was fitted on. The share is the user's, if ``given``;
+    ``data`` is what the model was fitted on. Where the model keeps scores of these rows
+    by models that have not seen them, these are taken: what is learned from them then
+    holds for new rows too. The share is the user's, if ``given``;
     else the model's own, where it has one; else the median of three estimators that
     look at these scores. An own share without an interval gets one from them.
     """
@@ -62,7 +64,8 @@ def gather(
     held = np.flatnonzero(out)
     free = np.flatnonzero(data.unlabeled & ~out & ~data.known_negative)
     both = np.concatenate([held, free])
-    scores = _scores(model, data.X, both)
+    unseen = getattr(model, "unseen_scores_", None)
+    scores = _scores(model, data.X, both) if unseen is None else unseen[both]
     groups = None if data.groups is None else data.groups[both]
     n = len(held)
     evidence = Evidence(

@@ -32,6 +32,7 @@ from denspu.base import (
     Rules,
     forget,
     give_time,
+    in_fixed_rows,
     prepare_part,
     refuse_kind,
 )
@@ -78,6 +79,7 @@ FORGOTTEN = (
     "classify_on_",
     "negative_index_",
     "labels_",
+    "unseen_scores_",
     "prior_",
     "prior_in_unlabeled_",
     "prior_interval_",
@@ -133,6 +135,9 @@ class DensPU(PUClassifier):
         The fitted parts.
     labels_ : array
         P(y = 1) of every row given to ``fit``, after refinement.
+    unseen_scores_ : array
+        Log-odds of every row given to ``fit`` by models that have not seen it, where
+        the refiner has such (tables, texts, embeddings).
     prior_, prior_in_unlabeled_, prior_interval_ : float, float, pair
         Estimated share of positives in all rows, and inside U with its interval.
     unlabeled_index_, unlabeled_scores_, unlabeled_inlier_ : arrays
@@ -390,6 +395,8 @@ class DensPU(PUClassifier):
                 )
             )
             self.labels_ = self.refiner_.labels_
+            if hasattr(self.refiner_, "unseen_scores_"):
+                self.unseen_scores_ = self.refiner_.unseen_scores_
             prior = getattr(self.refiner_, "prior_", None) or first.prior
             self._remember_prior(prior, data)
             warn_if_extreme(prior)
@@ -454,11 +461,15 @@ class DensPU(PUClassifier):
         if hasattr(self, "refiner_"):
             seen = X if _sees_input(self.refiner_) else self._embed(X)
             return np.asarray(self.refiner_.decision_function(seen))
-        seen = X if self.classify_on_ == "input" else self._embed(X)
+        if self.classify_on_ == "input":
+            return self._classified(X)
+        return in_fixed_rows(self._classified, self._embed(X))
+
+    def _classified(self, rows: Any) -> FloatArray:
         if hasattr(self.classifier_, "decision_function"):
-            return np.asarray(self.classifier_.decision_function(seen))
+            return np.asarray(self.classifier_.decision_function(rows))
         column = list(self.classifier_.classes_).index(1)
-        proba = np.clip(self.classifier_.predict_proba(seen)[:, column], 1e-12, 1)
+        proba = np.clip(self.classifier_.predict_proba(rows)[:, column], 1e-12, 1)
         return np.log(proba) - np.log1p(-np.minimum(proba, 1 - 1e-12))
 
     def _positive_share_of_unlabeled(self, data: PUInput) -> float:

@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from denspu._parameters import Number, OneOf, Whole
 from denspu._typing import BoolArray, FloatArray, RandomState
-from denspu.base import Rules
+from denspu.base import Rules, in_fixed_rows
 from denspu.methods._estimator import (
     ESTIMATOR_RULES,
     EstimatorPU,
@@ -123,7 +123,7 @@ class Spy(EstimatorPU):
 
     def _decide(self, X: Any) -> FloatArray:
         if self.variant == "em":
-            return self._score(self.scale_(self._embed(X)))
+            return in_fixed_rows(self._score, self.scale_(self._embed(X)))
         return super()._decide(X)
 
     def _score(self, rows: Any) -> FloatArray:

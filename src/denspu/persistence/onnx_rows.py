@@ -139,7 +139,8 @@ def _cloud(model: Any, n: int) -> tuple[FloatArray, FloatArray]:
         _, scaler = number_steps(table)
         spread = getattr(scaler, "spread_", None)
         spread = scaler.scale_ if spread is None else np.full(n, spread)
-        return np.asarray(scaler.mean_), np.asarray(spread)
+        if len(scaler.mean_) == n:  # not so with categories, which are refused later
+            return np.asarray(scaler.mean_), np.asarray(spread)
     scale: Any = getattr(model, "scale_", None)  # of the identity encoder's rows
     if hasattr(scale, "centre") and len(scale.centre) == n:
         return scale.centre, np.full(n, scale.spread)

@@ -24,7 +24,7 @@ from denspu._parameters import Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
-from denspu.base import Refiner, RefinerInput, Rules
+from denspu.base import Refiner, RefinerInput, Rules, forget
 from denspu.exceptions import FewRowsWarning
 from denspu.priors import PriorEstimate, estimate_prior_from_scores
 from denspu.refinement.committee import Scorer, bagged, trained
@@ -73,6 +73,10 @@ class EmbeddingRefiner(Refiner):
         The share of positives inside U with its interval.
     changed_ : list of float
         Share of U that changed its label in each round after the first.
+    unseen_scores_ : array
+        Log-odds of every training row by models that have not seen it; only where
+        rows could be held out. ``decision_function`` knows the training rows by heart
+        and gives them larger ones.
     """
 
     prior_: PriorEstimate
@@ -135,7 +139,12 @@ class EmbeddingRefiner(Refiner):
         rows = everything.take(kept)
         margin = self._first_round(rows, start, randomness)
         margin = self._later_rounds(rows, margin, start, randomness)
-        self.labels_ = self._final_labels(everything, kept, margin)
+        scores = self._final_scores(everything, kept, margin)
+        known = start.positive.astype(np.float64)
+        self.labels_ = np.where(everything.free, expit(scores), known)
+        forget(self, "unseen_scores_")
+        if self.cross_fitted_:
+            self.unseen_scores_ = scores
         self.prior_ = replace(self.prior_, n_unlabeled=int(everything.free.sum()))
         return self
 
@@ -261,7 +270,7 @@ class EmbeddingRefiner(Refiner):
 
     # --- answers ---------------------------------------------------------------------
 
-    def _final_labels(
+    def _final_scores(
         self, rows: Rows, kept: IntArray, margin: FloatArray
     ) -> FloatArray:
         log_odds = np.empty(len(rows.Z))
@@ -269,7 +278,7 @@ class EmbeddingRefiner(Refiner):
         others = np.setdiff1d(np.arange(len(rows.Z)), kept, assume_unique=True)
         if len(others):  # not trained on, so the final model is fair to them
             log_odds[others] = self.scale_(self.scorer_(rows.Z[others]))
-        return np.where(rows.free, expit(log_odds), rows.positive.astype(np.float64))
+        return log_odds
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the log-odds of embeddings; above 0 is positive."""

@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu.base import FIXED_ROWS
 
 WIDE, N_AXES = 128, 64
 """Embeddings wider than the first number are reduced to the second by PCA."""
@@ -18,7 +19,7 @@ WIDE, N_AXES = 128, 64
 WIDE_ROWS = 20_000
 """Rows from which the axes are learned."""
 
-AXES_ROWS = 256
+AXES_ROWS = FIXED_ROWS
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,20 +42,23 @@
     const data = read("items-data"), table = find("items-table");
     const percent = (p) => {
       if (p === null) return "–";
-      const v = 100 * p;
-      if (v > 0 && v < 0.1) return "under 0.1 %";
-      if (v > 99.9 && v < 100) return "over 99.9 %";
-      return `${Number(v.toFixed(v < 10 || v > 99 ? 1 : 0))}\u00a0%`;
+      if (p > 0 && p < 0.01) return "<1\u00a0%";
+      if (p > 0.99 && p < 1) return ">99\u00a0%";
+      return `${Math.round(100 * p)}\u00a0%`;
     };
+    const decimals = { minimumFractionDigits: data.decimals, maximumFractionDigits: data.decimals };
+    const score = (s) => (s === null ? "–" : s.toLocaleString("en-US", decimals));
+    const long = data.extra.some((e) => e.long);
     const columns = [
       { name: "Rank", values: data.rank, className: "right", show: commas },
-      { name: "Item", values: data.item, className: "name", row: true },
+      { name: "Item", values: data.item, className: long ? "name" : "name grow", row: true },
       { name: "Call", values: data.decision, show: (d) => (d ? "positive" : "negative"), tag: true },
       { name: "Chance", values: data.chance, className: "right", show: percent },
-      ...data.extra.map((e) => ({ name: e.name, values: e.values, className: e.right ? "right" : "" })),
-      { name: "Score", values: data.score, className: "right wide", show: (s) => (s === null ? "–" : String(s)) },
-      { name: "How", values: data.stage.map((k) => data.stages[k]), className: "wide soft tight" },
+      ...data.extra.map((e) => ({ name: e.name, values: e.values, className: e.right ? "right" : e.long ? "grow" : "" })),
+      { name: "Score", values: data.score, className: "right wide", show: score },
     ];
+    if (data.stages.length > 1)
+      columns.push({ name: "How", values: data.stage.map((k) => data.stages[k]), className: "wide soft tight" });
     const words = data.item.map((name, i) =>
       [name, ...data.extra.map((e) => e.values[i])].join(" ").toLowerCase());
     const order = new Intl.Collator("en", { numeric: true });
@@ -76,9 +79,15 @@
         return sign * (a - b) || i - j;
       };
     }
+    // A long name may be broken after a slash, a dot, a dash or an underscore.
+    function broken(text) {
+      const found = make("bdi");
+      for (const part of text.split(/(?<=[/\\_.-])/)) found.append(part, make("wbr"));
+      return found;
+    }
     const body = make("tbody"), head = make("thead"), row = make("tr");
     columns.forEach((column, k) => {
-      const cell = make("th", column.className === "name" ? "" : column.className);
+      const cell = make("th", (column.className || "").replace("name", ""));
       cell.scope = "col";
       const button = make("button");
       button.type = "button";
@@ -118,17 +127,33 @@
           const cell = make(column.row ? "th" : "td", column.className);
           if (column.row) cell.scope = "row";
           if (column.tag) cell.append(make("span", `tag ${text}`, text));
-          else cell.append(make("bdi", "", text));
+          else cell.append(column.row ? broken(text) : make("bdi", "", text));
+          if (column.row && long) cell.append(make("div", "under soft", data.extra.find((e) => e.long).values[i]));
           line.append(cell);
         }
         return line;
       }));
+      if (!shown.length) {
+        const none = make("td", "none", "No item matches.");
+        none.colSpan = columns.length;
+        body.append(make("tr"));
+        body.lastChild.append(none);
+      }
+      fit();
       find("items-status").textContent = shown.length === data.item.length
         ? `${commas(shown.length)} items` : `${commas(shown.length)} of ${commas(data.item.length)} items`;
       find("items-page").textContent = `page ${commas(page + 1)} of ${commas(pages)}`;
       const ends = { first: page === 0, back: page === 0, next: page === pages - 1, last: page === pages - 1 };
       for (const button of find("items-pager").querySelectorAll("button")) button.disabled = ends[button.dataset.step];
     }
+    // The heading stays in sight where the table needs no scrolling of its own.
+    function fit() {
+      const scroll = find("items-scroll"), top = document.querySelector(".top");
+      scroll.classList.remove("fits");
+      scroll.classList.toggle("fits", table.offsetWidth <= scroll.clientWidth);
+      table.style.setProperty("--top", `${top.offsetHeight}px`);
+    }
+    addEventListener("resize", fit);
     let wait = 0;
     find("items-find").addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(update, 120); });
     find("items-decision").addEventListener("change", update);
@@ -219,7 +244,8 @@
     }
     svg.addEventListener("pointermove", (event) => { if (event.pointerType !== "touch") show(at(event)); });
     svg.addEventListener("pointerleave", (event) => { if (event.pointerType !== "touch") show(-1); });
-    svg.addEventListener("pointerdown", (event) => show(at(event)));
+    svg.addEventListener("click", (event) => show(at(event)));
+    document.addEventListener("pointerdown", (event) => { if (!svg.contains(event.target)) show(-1); });
     svg.addEventListener("focus", () => { if (current < 0 && svg.matches(":focus-visible")) show(ahead(0, 0)); });
     svg.addEventListener("blur", () => show(-1));
     const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };

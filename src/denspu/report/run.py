@@ -28,6 +28,7 @@ from denspu.report.run_charts import (
 from denspu.report.run_gallery import galleries
 from denspu.report.run_items import Shower, short_name
 from denspu.report.run_map import make_map
+from denspu.report.run_plain import Speaker, checks_in_order, list_words
 from denspu.report.run_table import item_table
 from denspu.runs.facts import RunFacts, RunRows
 
@@ -36,6 +37,7 @@ MAIN = ("recall", "precision")
 """Figures shown at once."""
 LISTED = 200
 """Skipped items and copies named in the page; the files hold all."""
+LETTERS = "P stands for your labelled positives, U for the unlabelled rows."
 
 
 def write_run_report(path: str | Path, facts: RunFacts, rows: RunRows) -> Path:
@@ -149,7 +151,7 @@ def _check(facts: RunFacts, rows: RunRows) -> None:
 
 
 def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
-    shower = Shower(facts, rows)
+    shower, speaker = Shower(facts, rows), Speaker.of(facts, rows)
     shown = galleries(facts, rows, shower)
     counts = {g.key: len(g.cards) for g in shown}
     skipped, copies = len(facts.skipped), len(facts.copies)
@@ -161,18 +163,23 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
         "title": _title(facts),
         "created": words.moment(facts.created),
         "noun": words.noun(facts.kind),
+        "noun_one": words.noun(facts.kind, 1),
+        "noun_of_unlabeled": words.noun(facts.kind, facts.n_unlabeled),
         "headline": words.headline(facts),
-        "calls": words.calls(facts),
-        "trust": words.trust(facts),
-        "doubts": words.doubts(facts),
-        "checks": [_check_words(c) for c in facts.checks],
-        "letters": words.letters(facts),
+        "calls": words.calls(facts, speaker.say(facts.threshold.get("sentence", ""))),
+        "sureness": words.sureness(facts),
+        "basis": words.basis(facts),
+        "doubts": [speaker.say(t) for t in words.doubts(facts)],
+        "checks": checks_in_order(facts, speaker),
+        "letters": "" if speaker.spell else LETTERS,
+        "lists": [list_words(found, speaker) for found in facts.lists],
         "pointers": words.look_first(facts, counts, skipped, copies),
         "histogram": histogram(
             rows.score_positive[held], rows.score_unlabeled, threshold
         ),
         "seen": not rows.held_out.any(),
         "map": make_map(facts, rows, shower),
+        "map_note": speaker.say(rows.map_note),
         "galleries": shown,
         "numeric": shower.numeric,
         "table": table,
@@ -180,6 +187,7 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
         "lifts": _lifts(facts),
         "prior": _prior(facts),
         "prior_words": words.prior_words(facts),
+        "prior_sentence": speaker.say(facts.prior.get("sentence") or ""),
         "interval_of": words.percent_range(
             facts.prior.get("low"), facts.prior.get("high")
         ),
@@ -207,22 +215,6 @@ def _title(facts: RunFacts) -> str:
     """Return where the items came from, for the top of the page."""
     named = facts.sources.get("unlabeled") or facts.sources.get("table") or facts.kind
     return words.plain(named, 120)
-
-
-@dataclass(frozen=True)
-class CheckWords:
-    """One check: what was looked at, what was found."""
-
-    name: str
-    state: str
-    """``good``, ``bad`` or ``open``."""
-    sentence: str
-
-
-def _check_words(check: dict[str, Any]) -> CheckWords:
-    state = {True: "good", False: "bad"}.get(check.get("ok"), "open")  # type: ignore
-    sentence = words.plain(check.get("sentence", ""), 1_000)
-    return CheckWords(words.check_words(check.get("name", "")), state, sentence)
 
 
 def _figures(facts: RunFacts) -> list[dict[str, Any]]:
@@ -264,8 +256,9 @@ def _sensitivity_keys(facts: RunFacts) -> list[str]:
 def _lifts(facts: RunFacts) -> list[str]:
     """Return the figures that are no shares, in words."""
     return [
-        f"Among the calls, positives are {words.number(f['value'])} times as frequent "
-        f"as in the pile ({words.number(f['low'])} to {words.number(f['high'])})."
+        f"Positives are {words.number(f['value'], 2)} times as frequent among the "
+        f"calls as among all unlabelled {words.noun(facts.kind)} "
+        f"({words.number(f['low'], 2)} to {words.number(f['high'], 2)})."
         for f in _figures(facts)
         if f["name"] == "lift" and words.is_number(f["value"])
     ]
@@ -288,7 +281,7 @@ def _prior(facts: RunFacts) -> PriorChart | None:
         return None
     value, low, high = (float(v) for v in ends if v is not None)
     found = {
-        words.readable(k): float(v)
+        words.estimator_words(k): float(v)
         for k, v in (facts.prior.get("estimates") or {}).items()
         if words.is_number(v)
     }

@@ -226,7 +226,7 @@ def curve_charts(curves: Sequence[Mapping[str, Any]]) -> list[LineChart]:
 
 
 def sensitivity_chart(rows: Sequence[Mapping[str, float]]) -> LineChart | None:
-    """Return precision, recall and F1 over the prior."""
+    """Return precision and recall over the prior."""
     known = sorted(
         (r for r in rows if is_number(r.get("prior"))), key=lambda r: r["prior"]
     )
@@ -234,14 +234,14 @@ def sensitivity_chart(rows: Sequence[Mapping[str, float]]) -> LineChart | None:
         return None
     x = np.array([r["prior"] for r in known])
     lines = []
-    named = (("precision", "right calls"), ("recall", "found"), ("f1", "F1"))
+    named = (("precision", "calls that are right"), ("recall", "positives found"))
     for key, name in named:
         y = np.array([r.get(key, np.nan) for r in known], dtype=np.float64)
         if np.isfinite(y).sum() >= 2:
             lines.append(Line(name, _path(x, y, (x[0], x[-1]), (0.0, 1.0))))
     x_ticks = [Tick(t.at, percent(_back(t.at, x))) for t in ticks(x[0], x[-1], 4)]
     y_ticks = [Tick(v, percent(v / 100)) for v in (0, 50, 100)]
-    words = "Estimated quality over the assumed share of positives"
+    words = "Estimated quality by the assumed share of positives"
     return LineChart(words, lines, x_ticks, y_ticks, words)
 
 

@@ -9,13 +9,16 @@ import numpy as np
 
 from denspu._typing import IntArray
 from denspu.report.run_items import EXCERPT, WHOLE, Card, Shower
-from denspu.report.run_words import clean, noun, number, percent, shorten, whole
+from denspu.report.run_words import chance, clean, noun, shorten, whole
 from denspu.runs.facts import RunFacts, RunRows
 
 MOST = 24
 """Items in a gallery."""
-FIRST = 12
-"""Of them, shown at once."""
+FIRST = {"undecided": 12, "odd": 12}
+"""Of them, shown at once: those worth a second look."""
+FEW = 6
+"""Shown at once of the others."""
+EVEN = 0.5
 WORDS = {1: "positive", 0: "negative"}
 
 
@@ -28,7 +31,11 @@ class Gallery:
     sentence: str
     cards: list[Card]
     columns: list[str]
-    first: int = FIRST
+
+    @property
+    def first(self) -> int:
+        """How many are shown at once."""
+        return FIRST.get(self.key, FEW)
 
 
 def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[Gallery]:
@@ -38,7 +45,7 @@ def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[Gallery]:
     fresh = np.array([name not in copies for name in rows.unlabeled.ids], dtype=bool)
     called, best = rows.decision == 1, np.argsort(rows.rank, kind="stable")
     gap = np.abs(rows.score_unlabeled - float(facts.threshold.get("value", 0.0)))
-    near = np.argsort(gap, kind="stable")[:MOST]
+    near = np.argsort(gap, kind="stable")[: MOST if len(gap) > 1 else 0]
     chosen = _lowest(rows, np.asarray(rows.chosen, dtype=np.int64))
     odd = np.asarray(rows.odd_positive, dtype=np.int64)
     top = best[called[best] & fresh[best]]
@@ -52,13 +59,10 @@ def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[Gallery]:
         _gallery(
             "undecided",
             "Undecided",
-            "The nearest to the threshold come first: here the model is least sure, "
-            "and a second look is worth most.",
+            "Here the model is least sure and a second look is worth most; the "
+            f"nearest to the threshold comes first.{_at_odds(rows, near)}",
             near,
             of_u,
-        ),
-        _gallery(
-            "negatives", "Surest negatives", "The lowest scores of all.", bottom, of_u
         ),
         _gallery(
             "odd",
@@ -69,15 +73,30 @@ def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[Gallery]:
             of_p,
         ),
         _gallery(
+            "negatives", "Surest negatives", "The lowest scores of all.", bottom, of_u
+        ),
+        _gallery(
             "chosen",
             "Chosen as negatives",
-            f"Out of the pile, {whole(len(chosen))} {things} were taken as sure "
-            "negatives (Ñ) to learn from. A positive among them misleads the model.",
+            f"{whole(len(chosen))} unlabelled {things} were taken as negatives to "
+            "learn from (the paper's Ñ). A positive among them misleads the model; the "
+            "likeliest comes first.",
             chosen,
             of_u,
         ),
     ]
     return [_with_columns(g, shower) for g in made if g.cards]
+
+
+def _at_odds(rows: RunRows, at: IntArray) -> str:
+    """Return a sentence if the chance says the opposite of the call for some."""
+    against = (rows.probability[at] > EVEN) != (rows.decision[at] == 1)
+    if not against.any():
+        return ""
+    return (
+        " The call follows the threshold and the chance is an estimate of its own; "
+        "where they contradict each other, trust neither."
+    )
 
 
 def _lowest(rows: RunRows, positions: IntArray) -> IntArray:
@@ -108,8 +127,8 @@ def _of_unlabeled(rows: RunRows, shower: Shower) -> Callable[[int], Card]:
         text = shower.text(items, i)
         return Card(
             name=shower.name(items, i),
-            score=number(float(rows.score_unlabeled[i])),
-            chance=percent(float(rows.probability[i])),
+            score=shower.score(rows.score_unlabeled[i]),
+            chance=chance(float(rows.probability[i])),
             decision=WORDS[int(rows.decision[i])],
             stage=clean(str(rows.stage[i])),
             picture=shower.picture(items, i),
@@ -129,7 +148,7 @@ def _of_positive(rows: RunRows, shower: Shower) -> Callable[[int], Card]:
         text = shower.text(items, i)
         return Card(
             name=shower.name(items, i),
-            score=number(float(rows.score_positive[i])),
+            score=shower.score(rows.score_positive[i]),
             chance="",
             decision="labelled",
             stage="held out" if rows.held_out[i] else "",

@@ -16,7 +16,7 @@ from denspu.report.run_thumbs import Brightness, Picture, picture
 from denspu.report.run_words import clean, number, shorten
 from denspu.runs.facts import RunFacts, RunRows
 
-EXCERPT = 260
+EXCERPT = 220
 """Characters of a text in a gallery."""
 WHOLE = 4_000
 """Characters of a text that folds out."""
@@ -62,6 +62,7 @@ class Shower:
             self.brightness = Brightness.of(rows.positive.X, rows.unlabeled.X)
         elif self.kind == "table":
             self.columns = telling_columns(rows)
+        self.decimals = decimals(rows.score_unlabeled)
         self.numeric = [
             clean(str(name))
             for name in self.columns
@@ -71,6 +72,11 @@ class Shower:
     def name(self, items: Items, i: int) -> str:
         """Return an item's name, cut in the middle if it is very long."""
         return short_name(items.ids[i])
+
+    def score(self, value: Any) -> str:
+        """Return a score with as many decimals as all the others."""
+        number = round(float(value), self.decimals) + 0.0
+        return f"{number:,.{self.decimals}f}" if np.isfinite(number) else "–"
 
     def picture(self, items: Items, i: int) -> Picture | None:
         """Return an image's picture; None for other kinds."""
@@ -112,6 +118,22 @@ class Shower:
         order = np.argsort(distance, kind="stable")[:NEIGHBOURS]
         near = [j for j in order if np.isfinite(distance[j])]
         return [self.name(self.rows.positive, j) for j in near]
+
+
+def decimals(scores: FloatArray) -> int:
+    """Return how many decimals tell scores apart: four digits of their spread.
+
+    Examples
+    --------
+    >>> decimals(np.array([-20.0, 14.5])), decimals(np.array([0.1, 0.9]))
+    (2, 4)
+    """
+    known = np.asarray(scores, dtype=np.float64)
+    known = known[np.isfinite(known)]
+    spread = float(known.max() - known.min()) if len(known) else 0.0
+    if not spread > 0:
+        return 2
+    return int(np.clip(4 - np.ceil(np.log10(spread)), 0, 9))
 
 
 def short_name(name: Any) -> str:

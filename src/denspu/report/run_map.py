@@ -10,7 +10,7 @@ import numpy as np
 from denspu._typing import FloatArray, IntArray
 from denspu.report.run_items import Shower
 from denspu.report.run_thumbs import MAP_SIDE, SHEET, sheet
-from denspu.report.run_words import number, percent, shorten, whole
+from denspu.report.run_words import chance, shorten, whole
 from denspu.runs.facts import RunFacts, RunRows
 
 MOST = 2_000
@@ -23,7 +23,7 @@ MARGIN = 0.04
 ROLES = {
     "rejected": "called negative",
     "called": "called positive",
-    "chosen": "chosen as negative (Ñ)",
+    "chosen": "taken as negative to learn from",
     "positive": "labelled positive",
     "odd": "labelled positive that looks odd",
 }
@@ -44,9 +44,9 @@ class Map:
     """A drawing of ``WIDTH`` by ``height``, and the data behind its points."""
 
     height: int
+    radius: float
     layers: list[Layer]
     data: dict[str, Any]
-    note: str
     drawn: str
     sheet: str
     """Pictures of the points as one data URI; empty without pictures."""
@@ -84,12 +84,17 @@ def make_map(facts: RunFacts, rows: RunRows, shower: Shower) -> Map | None:
         pictures = sheet(images, shower.brightness)
     return Map(
         height=height,
+        radius=radius(len(roles)),
         layers=_layers(places, roles),
         data=data,
-        note=rows.map_note,
         drawn=_drawn(len(p), len(rows.positive), len(u), len(rows.unlabeled)),
         sheet=pictures,
     )
+
+
+def radius(n: int) -> float:
+    """Return the size of a dot: the more of them, the smaller."""
+    return round(float(np.clip(120 / np.sqrt(max(n, 1)), 3.6, 7)), 1)
 
 
 def _by_lot(
@@ -167,12 +172,12 @@ def _told(
     _, items, at = _item(rows, p, u, i)
     labelled = i < len(p)
     score = rows.score_positive[at] if labelled else rows.score_unlabeled[at]
-    chance = "" if labelled else f", chance {percent(float(rows.probability[at]))}"
+    known = "" if labelled else f", chance {chance(float(rows.probability[at]))}"
     return {
         "name": shorten(shower.name(items, at), 90),
         "text": shower.line(items, at, 160),
         "cells": shower.cells(items, at)[:CELLS],
-        "score": f"score {number(float(score))}{chance}",
+        "score": f"score {shower.score(score)}{known}",
     }
 
 

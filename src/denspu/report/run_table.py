@@ -46,11 +46,12 @@ def item_table(
     ]
     if shower.kind == "text":
         lines = [shower.line(items, i) for i in at]
-        extra.append({"name": "Text", "values": lines, "right": False})
+        extra.append({"name": "Text", "values": lines, "right": False, "long": True})
     data = {
         "rank": [int(rows.rank[i]) for i in at],
         "item": [shower.name(items, i) for i in at],
-        "score": [_digits(rows.score_unlabeled[i], 4) for i in at],
+        "score": [_rounded(rows.score_unlabeled[i], shower.decimals) for i in at],
+        "decimals": shower.decimals,
         "chance": [_digits(rows.probability[i], 4) for i in at],
         "decision": [int(rows.decision[i]) for i in at],
         "stage": [int(k) for k in stage],
@@ -76,6 +77,11 @@ def _chosen(rows: RunRows, threshold: float, most: int) -> IntArray:
 def _digits(value: Any, digits: int) -> float | None:
     number = float(value)
     return float(f"{number:.{digits}g}") if np.isfinite(number) else None
+
+
+def _rounded(value: Any, decimals: int) -> float | None:
+    number = float(value)
+    return round(number, decimals) + 0.0 if np.isfinite(number) else None
 
 
 def _sentence(facts: RunFacts, shown: int, n: int, most: int) -> str:

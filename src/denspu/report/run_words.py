@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,8 @@ UNSEEN = dict.fromkeys(
     "\N{REPLACEMENT CHARACTER}",
 )
 PAIR = 2
+LONGEST_WORD = 20
+"""A longer word is cut where a text must end."""
 SPACE = "\u00a0"
 """Keeps a number and its unit on one line."""
 
@@ -89,11 +90,28 @@ def estimate(share: Any) -> str:
     return percent(1) if near_all else percent(share)
 
 
+def chance(share: Any) -> str:
+    """Return a chance as a whole percentage; finer steps would be made up.
+
+    Examples
+    --------
+    >>> [chance(c).replace(SPACE, " ") for c in (0.0042, 0.37, 0.997, 1.0)]
+    ['<1 %', '37 %', '>99 %', '100 %']
+    """
+    if not is_number(share):
+        return "–"
+    if 0 < share < 0.01:
+        return f"<1{SPACE}%"
+    if 0.99 < share < 1:
+        return f">99{SPACE}%"
+    return f"{100 * share:.0f}{SPACE}%"
+
+
 def percent_range(low: Any, high: Any) -> str:
     """Return two shares: ``89 to 96 %``."""
     if not (is_number(low) and is_number(high)):
         return "–"
-    ends = [_percent(v) if v < 0.999 else "100" for v in (low, high)]
+    ends = [_percent(v) if v < 0.985 else f"{100 * v:.0f}" for v in (low, high)]
     return f"{ends[0]} to {ends[1]}{SPACE}%"
 
 
@@ -106,7 +124,7 @@ def count_range(value: float, low: float, high: float) -> tuple[str, str]:
     ('1,240', '1,100 to 1,390')
     """
     width = high - low
-    unit = 10 ** max(0, math.floor(math.log10(width / 10))) if width > 0 else 1
+    unit = 10 ** max(0, math.floor(math.log10(width / 5))) if width > 0 else 1
     near = [unit * round(v / unit) for v in (value, low, high)]
     return f"{near[0]:,}", f"{near[1]:,} to {near[2]:,}"
 
@@ -116,7 +134,7 @@ def seconds(value: Any) -> str:
     if not is_number(value):
         return "–"
     if value < 10:
-        return f"{value:.1f} s"
+        return f"{value:.1f} s" if value >= 0.05 else "under 0.1 s"
     total = round(value)
     if total < 60:
         return f"{total} s"
@@ -130,7 +148,7 @@ def plain(value: Any, length: int = 300) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "–"}[value]
     if is_number(value):
-        return number(value, 4)
+        return number(value)
     if isinstance(value, Mapping):
         value = ", ".join(f"{k} {plain(v)}" for k, v in value.items())
     elif isinstance(value, list | tuple):
@@ -149,9 +167,19 @@ def clean(text: str) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """Return one line of at most ``length`` characters."""
+    """Return one line of at most ``length`` characters, cut between words.
+
+    Examples
+    --------
+    >>> shorten("a river flows slowly", 12)
+    'a river…'
+    """
     text = " ".join(text.split())
-    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+    if len(text) <= length:
+        return text
+    cut = text[:length].rfind(" ")
+    kept = text[:cut] if cut >= length - LONGEST_WORD else text[: length - 1]
+    return kept.rstrip(" .,;:-") + "…"
 
 
 def split_path(name: str) -> tuple[str, str]:
@@ -223,44 +251,70 @@ def headline(facts: RunFacts) -> str:
     )
 
 
-def calls(facts: RunFacts) -> str:
-    """Return how many are called positive, and by which rule."""
-    n, told = facts.n_called, plain(facts.threshold.get("sentence") or "", 400)
+def calls(facts: RunFacts, told: str) -> str:
+    """Return how many are called positive, and by which rule.
+
+    ``told`` is the sentence on the threshold.
+    """
+    n, things = facts.n_called, noun(facts.kind, facts.n_positive)
+    means = f"Positive means: like the {whole(facts.n_positive)} {things} you labelled."
+    if facts.n_positive == 1:
+        means = f"Positive means: like the {things} you labelled."
     if facts.n_unlabeled == 1:
-        return told
+        return f"{told} {means}".strip()
+    if facts.threshold.get("rule") == "own":
+        return f"The method itself calls {whole(n)} of them positive. {means}"
     are = "is" if n == 1 else "are"
-    items = noun(facts.kind, n)
-    return f"{whole(n)} {items} {are} called positive. {told}".strip()
+    return f"{whole(n)} of them {are} called positive. {told} {means}"
 
 
-def trust(facts: RunFacts) -> list[str]:
-    """Return how sure the answers are, in sentences."""
+@dataclass(frozen=True)
+class Sure:
+    """A figure on the first screen."""
+
+    value: str
+    what: str
+    interval: str
+
+
+def sureness(facts: RunFacts) -> list[Sure]:
+    """Return how sure the answers are: what is found, and what of it is right."""
     if facts.evaluation is None:
-        return [
+        return []
+    figures, n = facts.evaluation["figures"], facts.n_called
+    called = "of the one call" if n == 1 else f"of the {whole(n)} calls"
+    words = {
+        "recall": "of the hidden positives are found",
+        "precision": f"{called} should be right",
+    }
+    return [
+        Sure(
+            estimate(figures[key]["value"]),
+            what,
+            percent_range(figures[key]["low"], figures[key]["high"]),
+        )
+        for key, what in words.items()
+        if is_number(figures.get(key, {}).get("value")) and (n or key == "recall")
+    ]
+
+
+def basis(facts: RunFacts) -> str:
+    """Return what the first figures rest on."""
+    if facts.evaluation is None:
+        return (
             "No labelled positives were held out, so nobody can say how many of these "
             "calls are right. Run again with a hold-out to find out."
-        ]
-    figures = facts.evaluation["figures"]
-    found, right = figures.get("recall"), figures.get("precision")
-    told = []
-    if found and is_number(found["value"]):
-        told.append(
-            f"Of the positives in the pile, about {estimate(found['value'])} are found "
-            f"({percent_range(found['low'], found['high'])})."
-        )
-    if right and is_number(right["value"]) and facts.n_called:
-        told.append(
-            f"Of the {noun(facts.kind)} called positive, about "
-            f"{estimate(right['value'])} should be right "
-            f"({percent_range(right['low'], right['high'])})."
         )
     level, n = facts.evaluation.get("level", 0.9), facts.n_held_out
-    told.append(
-        f"Estimated from {whole(n)} labelled "
-        f"{'positive' if n == 1 else 'positives'} that the model never saw as such; "
-        f"the ranges should hold the truth in {round(100 * level)} of 100 runs."
+    mixed = (
+        "1 labelled positive that was"
+        if n == 1
+        else f"{whole(n)} labelled positives that were"
     )
-    return told
+    return (
+        f"Estimated from {mixed} mixed into the unlabelled {noun(facts.kind)} as a "
+        f"test. The ranges should hold the truth {round(100 * level)} times out of 100."
+    )
 
 
 def doubts(facts: RunFacts) -> list[str]:
@@ -287,12 +341,8 @@ def look_first(
         what = "1 warning" if n == 1 else f"{n} warnings"
         pointers.append(Pointer(f"{what}: read before you use the answers", "checks"))
     if n := shown.get("undecided", 0):
-        text = (
-            "The one nearest the threshold"
-            if n == 1
-            else f"The {n} {noun(facts.kind)} nearest the threshold"
-        )
-        pointers.append(Pointer(f"{text}: your eye counts most here", "undecided"))
+        text = f"The {n} {noun(facts.kind)} that the model is least sure of"
+        pointers.append(Pointer(text, "undecided"))
     if n := shown.get("odd", 0):
         words = "positive that looks" if n == 1 else "positives that look"
         pointers.append(Pointer(f"{n} labelled {words} unlike the others", "odd"))
@@ -310,9 +360,15 @@ def look_first(
 # --- further down -------------------------------------------------------------------
 
 FIGURES = {
-    "recall": ("Positives found", "of all positives in the pile, how many are called"),
-    "precision": ("Calls that are right", "of all called positive, how many are"),
-    "f1": ("Both in one (F1)", "harmonic mean of the two above"),
+    "recall": (
+        "Positives found",
+        "share of the hidden positives that are called positive",
+    ),
+    "precision": (
+        "Calls that are right",
+        "share of those called positive that are positive",
+    ),
+    "f1": ("Both in one (F1)", "harmonic mean of found and right"),
     "accuracy": ("Right overall", "calls of either kind that are right"),
     "balanced_accuracy": (
         "Right overall, both kinds alike",
@@ -342,35 +398,6 @@ def figure_words(name: str) -> tuple[str, str]:
     return FIGURES.get(name, (readable(name), ""))
 
 
-CHECKS = {
-    "scar": "Are the labelled positives typical?",
-    "labels at random": "Are the labelled positives typical?",
-    "trivial": "Does the model tell anything apart?",
-    "trivial model": "Does the model tell anything apart?",
-    "shortcut": "Could the model cheat?",
-    "shortcuts": "Could the model cheat?",
-    "copies": "Copies",
-    "prior": "Do the estimates of the share agree?",
-}
-"""What the checks ask, by their names in lower case."""
-
-
-def letters(facts: RunFacts) -> str:
-    """Return what P and U stand for, if a sentence of the run uses them."""
-    told = [*facts.warnings, *facts.shortcuts, *facts.reading]
-    told += [str(c.get("sentence", "")) for c in (*facts.checks, *facts.lists)]
-    told.append(str(facts.threshold.get("sentence", "")))
-    if not re.search(r"\b[PU]\b", " ".join(told)):
-        return ""
-    return "P stands for your labelled positives, U for the unlabelled pile."
-
-
-def check_words(name: Any) -> str:
-    """Return the name of a check as a question or with a capital."""
-    text = readable(name)
-    return CHECKS.get(text.lower(), text[:1].upper() + text[1:])
-
-
 STAGES = {
     "encode": "Every item became a list of numbers, so that like items lie close.",
     "densify": "The gaps between labelled positives were filled with points between.",
@@ -383,7 +410,7 @@ STAGES = {
     "classify": "A classifier learned positives against negatives.",
     "read": "The files were read.",
     "reading": "The files were read.",
-    "prior": "The share of positives in the pile was estimated.",
+    "prior": "The share of positives among the unlabelled was estimated.",
     "fit": "The model was trained.",
     "train": "The model was trained.",
     "score": "Every item got its score.",
@@ -418,13 +445,21 @@ def prior_words(facts: RunFacts) -> str:
         return ""
     low, high = min(values), max(values)
     text = (
-        f"{len(values)} ways of estimating the share were tried; they say "
+        f"{len(values)} ways of estimating it were tried; they say "
         f"{percent_range(low, high)}."
     )
     far = high - low > 0.15 or (high < 0.1 and high > 3 * max(low, 1e-4))
     if far:
         return f"{text} They disagree: take the numbers above with care."
     return f"{text} They agree well enough."
+
+
+ESTIMATORS = {"model": "by the method itself", "dedpul": "DEDPUL", "bbe": "BBE"}
+
+
+def estimator_words(name: Any) -> str:
+    """Return what an estimate of the share is called."""
+    return ESTIMATORS.get(str(name), readable(name))
 
 
 def sensitivity_words(rows: Sequence[Mapping[str, float]], kind: str) -> str:
@@ -435,9 +470,8 @@ def sensitivity_words(rows: Sequence[Mapping[str, float]], kind: str) -> str:
     priors = [r["prior"] for r in known]
     right = [r["precision"] for r in known]
     return (
-        f"Were {percent_range(min(priors), max(priors))} of the pile positive, "
-        f"{percent_range(min(right), max(right))} of the {noun(kind)} called positive "
-        "would be right."
+        f"If {percent_range(min(priors), max(priors))} of the unlabelled {noun(kind)} "
+        f"are positive, {percent_range(min(right), max(right))} of the calls are right."
     )
 
 

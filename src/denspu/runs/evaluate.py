@@ -29,6 +29,8 @@ FEW = 30
 """Labelled items of a class below which figures say little."""
 
 SHOWN = 3
+WIDE = 24
+"""Characters of a figure with its interval."""
 BY_SHARE = "accuracy, precision, f1, average_precision and lift"
 """Figures that move with the share of positives."""
 
@@ -48,7 +50,8 @@ class Compared:
     estimate_low: float | None = None
     estimate_high: float | None = None
     held: bool | None = None
-    """Whether the two intervals meet; None without an estimate."""
+    """Whether the estimate's interval holds the figure; None without an estimate, or
+    where it does not but the two intervals meet: too few labels to tell."""
 
 
 @dataclass(frozen=True)
@@ -99,15 +102,17 @@ class Evaluation:
 
     def __str__(self) -> str:
         head = (
-            f"{'':<17}  {'with labels':<21}  {'estimated without':<21}  "
+            f"{'':<17}  {'with labels':<{WIDE}}  {'estimated without':<{WIDE}}  "
             f"({self.level:.0%} intervals)"
         )
         lines = [self.summary(), self.threshold_sentence, "", head]
         for one in self.figures.values():
             counted = _shown(one.value, one.low, one.high)
-            told = {None: "", True: "held", False: "did not hold"}[one.held]
+            unsure = "" if one.estimate is None else "just missed"
+            told = {None: unsure, True: "held", False: "did not hold"}[one.held]
             guess = _shown(one.estimate, one.estimate_low, one.estimate_high)
-            lines.append(f"{one.name:<17}  {counted}  {guess:<21}  {told}".rstrip())
+            line = f"{one.name:<17}  {counted:<{WIDE}}  {guess:<{WIDE}}  {told}"
+            lines.append(line.rstrip())
         return "\n".join([*lines, *(f"warning: {told}" for told in self.warnings)])
 
 
@@ -201,9 +206,9 @@ def evaluate_files(
     figures = _figures(found, estimates, cut, level, n_resamples, random_state)
     known = training_positives(Path(model), source, scorer, found.ids)
     prior = estimates.prior_in_unlabeled if estimates else None
-    return _evaluation(
-        found, figures, cut, level, prior, _careful(found, figures, prior, level, known)
-    )
+    around = scorer.model.evidence_.prior_interval if estimates else None
+    told = _careful(found, figures, prior, around, level, known)
+    return _evaluation(found, figures, cut, level, prior, told)
 
 
 def _no_match(found: Matched) -> InvalidInputError:
@@ -277,10 +282,17 @@ def _figures(
                 "estimate": guess.value,
                 "estimate_low": guess.low,
                 "estimate_high": guess.high,
-                "held": one.low <= guess.high and guess.low <= one.high,
+                "held": _held(one, guess),
             }
         figures[name] = Compared(name, one.value, one.low, one.high, one.how, **beside)
     return figures
+
+
+def _held(one: Any, guess: Any) -> bool | None:
+    if guess.low <= one.value <= guess.high:
+        return True
+    meet = one.low <= guess.high and guess.low <= one.high
+    return None if meet else False
 
 
 def _evaluation(
@@ -316,6 +328,7 @@ def _careful(
     found: Matched,
     figures: Mapping[str, Compared],
     prior: float | None,
+    around: tuple[float, float] | None,
     level: float,
     known: Sequence[str],
 ) -> list[str]:
@@ -339,17 +352,18 @@ def _careful(
             f"{len(known):,} labelled items are among the positives the model was "
             f"given (such as {known[0]!r}): figures come out too good. Leave them out."
         )
-    if prior is None:
+    if prior is None or around is None:
         told.append(
             "The model was fitted without held-out positives: there are no estimates "
             "to compare with."
         )
     elif n_positive and n_negative:
         share = wilson(n_positive, len(found.ids), level)
-        if not share.low <= prior <= share.high:
+        low, high = around
+        if share.high < low or high < share.low:
             told.append(
                 f"{share.value:.1%} of the labelled items are positive, and the model "
-                f"takes {prior:.1%} of the unlabelled ones for positive: {BY_SHARE} "
+                f"expects {prior:.1%} ({low:.1%} to {high:.1%}): {BY_SHARE} "
                 "move with that share. Compare recall, balanced_accuracy and roc_auc; "
                 "label items drawn at random to compare all."
             )

@@ -50,7 +50,8 @@ class RunFacts:
     sensitivity: list[dict[str, float]]
     """One object a prior: ``prior``, ``precision``, ``recall``, ``f1``, accuracy."""
     checks: list[dict[str, Any]]
-    """``name``, ``ok``, ``sentence``: SCAR, trivial model, shortcuts, copies."""
+    """``name``, ``ok`` (None: not known), ``sentence``: SCAR, trivial model,
+    shortcuts."""
     lists: list[dict[str, Any]]
     """Error control: ``name``, ``n``, ``level``, ``sentence`` (which list, promise)."""
     stages: list[dict[str, Any]]

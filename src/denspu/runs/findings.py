@@ -164,7 +164,10 @@ def sensitivity_of(model: Any, shares: Shares) -> list[dict[str, float]]:
 def checks_of(
     model: Any, data: RunData, Z: tuple[FloatArray, FloatArray] | None
 ) -> list[dict[str, Any]]:
-    """Return doubts and their absence; ``Z``: embeddings of held-out P, open U."""
+    """Return doubts and their absence; ``ok`` is None where nothing could be seen.
+
+    ``Z``: embeddings of held-out P and open U.
+    """
     found = [
         {"name": "shortcut", "ok": False, "sentence": told} for told in data.shortcuts
     ] or [
@@ -196,7 +199,11 @@ def checks_of(
     )
     told = " ".join([scar.sentence, *(test.sentence for test in scar.tests)])
     return [
-        {"name": "labels at random", "ok": not scar.doubtful, "sentence": told},
+        {
+            "name": "labels at random",
+            "ok": not scar.doubtful if scar.tests else None,
+            "sentence": told,
+        },
         {
             "name": "trivial model",
             "ok": not trivial.trivial,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from denspu._registry import Entry
+from denspu._stages import Stage, hearing
 from denspu._typing import BoolArray
 from denspu.data import join
 from denspu.exceptions import DensPUWarning, InvalidInputError
@@ -34,6 +35,10 @@ SILENT = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 """Warnings for programmers, not for those who run a fit."""
 
 INPUT_VERSION = 1
+
+MANY, SOME = 0.1, 5
+"""Items whose decision and chance disagree are spoken of beyond this share of those
+called positive, and beyond this number."""
 
 
 @dataclass
@@ -87,8 +92,9 @@ def fit_run(
         with _collected(run.said), run.clock.step("judge"):
             Z = embeddings_of(run.model, run.data)
             rows = rows_of(run.model, run.data, run.held, Z)
+            run.said += _contradiction(run, rows)
             facts = _facts(run, rows, Z)
-        for word, sentence in words.stages(facts):
+        for word, sentence in words.share(facts):
             tell(word, sentence)
         write_run(
             options.target,
@@ -181,7 +187,12 @@ def _fit(run: _Run, work: WorkFolder, tell: Tell) -> None:
     state = work.begin(key_of(X, y, mask, known, groups, options.told()))
     if state != "new":
         tell("resuming", words.resuming(state, work.path))
-    with kept_encoder(run.model, X, data.P.kind, work):
+
+    def hear(stage: Stage) -> None:
+        for word, sentence in words.stage(stage, len(y)):
+            tell(word, sentence)
+
+    with kept_encoder(run.model, X, data.P.kind, work), hearing(hear):
         run.model.fit(
             X,
             y,
@@ -299,6 +310,28 @@ def _doubts(
     if options.max_seconds is not None and not _takes(entry, "max_seconds"):
         said.append(f"{entry.key} has no time limit: --max-seconds was not used.")
     return said
+
+
+def _contradiction(run: _Run, rows: RunRows) -> list[str]:
+    """Say if the method's own cut and the chances tell different stories."""
+    if run.options.wish is not None or not hasattr(run.model, "evidence_"):
+        return []
+    called, likely = rows.decision == 1, rows.probability >= 0.5
+    held = f"which rest on {words.many(int(run.held.sum()), 'held-out positive')}"
+    told = []
+    for n, which in (
+        (int((called & ~likely).sum()), "called positive have a chance below 50 %"),
+        (
+            int((~called & likely).sum()),
+            "called negative have a chance of 50 % or more",
+        ),
+    ):
+        if n > max(SOME, MANY * called.sum()):
+            told.append(
+                f"{words.many(n, 'item')} {which}: the method's own cut and the "
+                f"chances, {held}, disagree. Choose the cut with --threshold."
+            )
+    return told
 
 
 def _takes(entry: Entry, name: str) -> bool:

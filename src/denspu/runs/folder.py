@@ -30,6 +30,7 @@ from denspu.persistence import load_extra, save
 from denspu.persistence.folder import as_json, new_folder, write
 from denspu.persistence.values import Writer
 from denspu.runs.facts import RunFacts, RunRows
+from denspu.runs.resume import WorkFolder
 
 MODEL, RUN, REPORT, SKIPPED = "model", "run.json", "report.html", "skipped.csv"
 SCORES_CSV, SCORES_PARQUET = "scores.csv", "scores.parquet"
@@ -103,6 +104,12 @@ def _why(
     full = getattr(cause, "errno", None) in FULL or "os error 28" in str(cause)
     start = f"{target} could not be written: "
     end = "Nothing was left behind; the folder, if there was one, is as before."
+    work = WorkFolder(target)
+    if work.useful:
+        end = (
+            f"{target.name}, if there was one, is as before. What the encoder learned "
+            f"is kept in {work.path}, and the same command goes on from there."
+        )
     if not full:
         return f"{start}{cause}. {end} Correct this, or choose another --out."
     place = next(p for p in (target, *target.parents) if p.exists())

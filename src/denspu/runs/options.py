@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from denspu._device import resolve_device
 from denspu._parameters import Number
 from denspu._registry import Entry, registry
 from denspu.data._items import ItemKind
@@ -180,6 +181,7 @@ def check_options(options: RunOptions) -> Entry:
             raise InvalidParameterError(
                 f"{name!r} has an option of its own. Use {OURS[name]}."
             )
+    resolve_device(options.device)  # refuses one that is not here
     build_method(entry, options, None)  # refuses settings that it does not have
     return entry
 
@@ -191,6 +193,11 @@ def _check_sources(options: RunOptions) -> None:
             raise InvalidParameterError(
                 "Give either one table with a label column, or --positive and "
                 "--unlabeled, not both."
+            )
+        if Path(options.table).is_dir():
+            raise InvalidParameterError(
+                f"{os.fspath(options.table)} is a folder, not a table. Folders come as "
+                "--positive DIR and --unlabeled DIR."
             )
         if options.label_column is None:
             raise InvalidParameterError(

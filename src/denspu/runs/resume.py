@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from safetensors import SafetensorError
 
 from denspu._device import resolve_device
 from denspu._frame import Frame
@@ -47,10 +48,19 @@ class KeptEncoder(ContrastiveEncoder):
             else:
                 self.__dict__.update(_learned(earlier))
                 return self
-        super().fit(X, y)
+        try:
+            super().fit(X, y)
+        except (OSError, SafetensorError) as error:
+            for half in place.parent.rglob("*.part"):
+                half.unlink(missing_ok=True)
+            raise RunFolderError(
+                f"{place.parent} could not be written while the encoder was trained: "
+                f"{error}. Make room, or choose another --out."
+            ) from error
         plain = ContrastiveEncoder(**{**self.get_params(), "checkpoint": None})
         plain.__dict__.update(_learned(self))
-        save(plain, place)
+        with suppress(ModelFileError):  # no room: a second try would train again
+            save(plain, place)
         return self
 
 

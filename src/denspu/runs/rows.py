@@ -39,8 +39,7 @@ Embeddings: TypeAlias = tuple[FloatArray, FloatArray] | None
 def rows_of(model: Any, data: RunData, held: BoolArray, Z: Embeddings) -> RunRows:
     """Return the items with everything that is known of each."""
     P, U = data.P, data.U
-    score_P = np.asarray(model.decision_function(P.X), dtype=np.float64)
-    score_U = np.asarray(model.decision_function(U.X), dtype=np.float64)
+    score_P, score_U = _scores(model, data)
     probability = getattr(model, "posterior_", expit)(score_U)
     called = score_U > model.threshold_
     chosen = _chosen(model, data)
@@ -69,6 +68,16 @@ def rows_of(model: Any, data: RunData, held: BoolArray, Z: Embeddings) -> RunRow
         chosen=chosen,
         odd_positive=_odd(score_P, float(model.threshold_), held, data.is_copy, Z),
     )
+
+
+def _scores(model: Any, data: RunData) -> tuple[FloatArray, FloatArray]:
+    """Return the scores of P and U, by models that have not seen them if there are."""
+    score_U = np.array(model.decision_function(data.U.X), dtype=np.float64)
+    unseen = getattr(model, "unseen_scores_", None)
+    if unseen is None:
+        return np.asarray(model.decision_function(data.P.X), dtype=np.float64), score_U
+    score_U[~data.is_copy] = unseen[len(data.P) :]  # copies took no part in the fit
+    return unseen[: len(data.P)], score_U
 
 
 def _chosen(model: Any, data: RunData) -> IntArray:

@@ -205,7 +205,9 @@ def cut_of(model: Any, threshold: str | float | None) -> Cut:
     if wish.rule == "top":
         return Cut(float("nan"), "", top=int(wish.target or 1))
     model.set_threshold(**wish.arguments)
-    return Cut(float(model.threshold_), str(model.threshold_choice_.sentence))
+    value = float(model.threshold_)
+    told = f"{model.threshold_choice_.sentence} The cut is a score of {value:.4g}."
+    return Cut(value, told)
 
 
 def _number(threshold: str | float) -> float | None:

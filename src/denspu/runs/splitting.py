@@ -169,9 +169,9 @@ def hold_out(
 ) -> tuple[BoolArray, str]:
     """Choose which labelled positives are kept from the fit.
 
-    Whole groups are held out; with times, the latest ones. A positive that has a copy
-    among those that stay labelled would be recognised, not judged: it stays too, with
-    its group.
+    Whole groups are held out; with times, the latest of those that have one. A
+    positive that has a copy among those that stay labelled would be recognised, not
+    judged: it stays too, with its group.
 
     Returns
     -------
@@ -195,13 +195,13 @@ def hold_out(
             "All labelled positives belong to one group: nothing is held out, and how "
             "good the answers are is not known."
         )
+    rng = Randomness(seed).numpy("hold-out")
     if times is None:
-        rng = Randomness(seed).numpy("hold-out")
         _, rows = holdout(n, share, groups=units, rng=rng)
         held = none.copy()
         held[rows] = True
     else:
-        held = _latest(units, times, share)
+        held = _latest(units, times, share, rng)
     back = _known_again(P, units, held)
     held &= ~back
     if not held.any():
@@ -224,14 +224,20 @@ def _told(held: BoolArray, back: BoolArray, groups: Any, times: Any) -> str:
     return told
 
 
-def _latest(units: IntArray, times: FloatArray, share: float) -> BoolArray:
-    """Hold out the units whose last time is latest; a row without time is oldest."""
+def _latest(
+    units: IntArray, times: FloatArray, share: float, rng: np.random.Generator
+) -> BoolArray:
+    """Hold out the units whose last time is latest; ties are broken by lot.
+
+    A unit without any time is never called late.
+    """
     known = np.where(np.isnan(times), -np.inf, times)
-    names = np.unique(units)
+    names = rng.permutation(np.unique(units))
     last = np.array([known[units == unit].max() for unit in names])
+    order = np.argsort(-last, kind="stable")
     target = share * len(units)
     held = np.zeros(len(units), dtype=bool)
-    for unit in names[np.argsort(-last, kind="stable")][:-1]:
+    for unit in names[order[np.isfinite(last[order])]][: len(names) - 1]:
         rows = units == unit
         after = held.sum() + rows.sum()
         if held.any() and abs(after - target) >= abs(held.sum() - target):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from denspu._stages import Stage
 from denspu._typing import BoolArray
 from denspu.runs.facts import RunFacts
 from denspu.runs.folder import REPORT, SKIPPED
@@ -91,30 +92,32 @@ def resuming(state: str, path: Path) -> str:
     return f"{path} belongs to other files or settings: starting anew"
 
 
-def stages(facts: RunFacts) -> Iterator[tuple[str, str]]:
-    """Yield a line for each step of the fit that people ask about."""
-    for stage in facts.stages:
-        told, took = stage["facts"], f"{stage['seconds']:.1f} s"
-        if stage["name"] == "encode":
-            dimension = f"{told['dimension']:,} numbers an item"
-            part = PARTS.get(told["encoder"], told["encoder"])
-            yield "encoding", " · ".join([part, dimension, took])
-        elif stage["name"] == "boundary":
-            n = facts.n_positive + facts.n_unlabeled
-            part = PARTS.get(told["detector"], told["detector"])
-            yield "boundary", f"{part} on {n:,} embeddings · {took}"
-        elif stage["name"] == "refine":
-            parts = [PARTS.get(told["refiner"], told["refiner"])]
-            if told.get("rounds"):
-                parts.append(many(told["rounds"], "round"))
-            yield "refining", " · ".join([*parts, took])
+def stage(one: Stage, n: int) -> Iterator[tuple[str, str]]:
+    """Yield the line of a step of the fit on ``n`` items, if people ask about it."""
+    told, took = one.facts, f"{one.seconds:.1f} s"
+    if one.name == "encode":
+        dimension = f"{told['dimension']:,} numbers an item"
+        part = PARTS.get(told["encoder"], told["encoder"])
+        yield "encoding", " · ".join([part, dimension, took])
+    elif one.name == "boundary":
+        part = PARTS.get(told["detector"], told["detector"])
+        yield "boundary", f"{part} on {n:,} embeddings · {took}"
+    elif one.name == "refine":
+        parts = [PARTS.get(told["refiner"], told["refiner"])]
+        if told.get("rounds"):
+            parts.append(many(told["rounds"], "round"))
+        yield "refining", " · ".join([*parts, took])
+
+
+def share(facts: RunFacts) -> Iterator[tuple[str, str]]:
+    """Yield how many of the unlabelled are positive, if that is known."""
     if facts.count:
         prior = facts.prior
-        share = percent(prior["value"])
+        value = percent(prior["value"])
         around = ", as you said"
         if prior["low"] < prior["high"]:
             around = f" ({percent(prior['low'])} to {percent(prior['high'])})"
-        yield "share", f"about {share} % of the unlabelled are positive{around}"
+        yield "share", f"about {value} % of the unlabelled are positive{around}"
 
 
 def result(facts: RunFacts, options: RunOptions) -> Iterator[tuple[str, str]]:
@@ -129,7 +132,7 @@ def result(facts: RunFacts, options: RunOptions) -> Iterator[tuple[str, str]]:
             words = between(precision["value"], precision["low"], precision["high"])
             parts.append(f"precision {words}")
     yield "result", " · ".join(parts)
-    failed = [c["sentence"] for c in facts.checks if not c["ok"]]
+    failed = [c["sentence"] for c in facts.checks if c["ok"] is False]
     for sentence in dict.fromkeys([*facts.warnings, *failed]):
         yield "warning", sentence
     yield "open", str(Path(options.out) / REPORT)
