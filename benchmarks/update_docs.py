@@ -24,6 +24,7 @@ PAGES = (
     "docs/priors.md",
     "docs/evaluation.md",
     "docs/recipe.md",
+    "docs/walkthroughs.md",
 )
 SOURCES = {
     "digits": "digits.py",
@@ -42,6 +43,7 @@ SOURCES = {
     "pu-metrics": "pu_metrics.py",
     "speed": "speed_contrastive.py",
     "large-images": "large_images.py",
+    "fit-images": "fit_images.py",
 }
 """Script and, after a colon, the function that makes the table of its records."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)

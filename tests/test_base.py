@@ -12,8 +12,10 @@ from denspu._random import Randomness
 from denspu.base import (
     CONTAMINATION_RULE,
     DEGENERACY_SAMPLE,
+    FIXED_ROWS,
     Detector,
     PUClassifier,
+    in_fixed_rows,
     prepare_part,
     refuse_kind,
 )
@@ -314,3 +316,16 @@ def test_did_you_mean():
 def test_with_article():
     assert with_article("encoder") == "an encoder"
     assert with_article("method") == "a method"
+
+
+def test_rows_are_scored_in_blocks_of_one_size():
+    seen = []
+
+    def score(rows):
+        seen.append(len(rows))
+        return rows[:, 0]
+
+    Z = np.arange(2.0 * FIXED_ROWS + 6)[:, None]
+    assert np.array_equal(in_fixed_rows(score, Z), Z[:, 0])
+    assert np.array_equal(in_fixed_rows(score, Z[:1]), Z[:1, 0])
+    assert set(seen) == {FIXED_ROWS}

@@ -191,6 +191,9 @@ def test_letters_are_spelled_out():
         "U.S. and P/a.png."
     )
     assert Speaker("table").say("P tells").startswith("The labelled positives tells")
+    assert Speaker("table").say("So. U is. Not P.") == (
+        "So. The unlabelled rows is. Not the labelled positives."
+    )
     assert Speaker("table").say("8.21% of rows").replace(SPACE, " ") == "8.2 % of rows"
 
 

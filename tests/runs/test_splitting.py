@@ -106,7 +106,7 @@ def test_the_latest_are_held_out():
     assert "latest" in told
 
 
-def test_the_latest_groups_are_held_out_whole_and_gaps_are_oldest():
+def test_the_latest_groups_are_held_out_whole_with_their_gaps():
     groups = np.repeat(np.arange(10), 2)
     times = np.where(np.arange(20) % 2, np.nan, np.arange(20.0))
     held, _ = hold_out(items(20), 0.2, groups=groups, times=times)

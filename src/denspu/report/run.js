@@ -54,7 +54,7 @@
       { name: "Item", values: data.item, className: long ? "name" : "name grow", row: true },
       { name: "Call", values: data.decision, show: (d) => (d ? "positive" : "negative"), tag: true },
       { name: "Chance", values: data.chance, className: "right", show: percent },
-      ...data.extra.map((e) => ({ name: e.name, values: e.values, className: e.right ? "right" : e.long ? "grow" : "" })),
+      ...data.extra.map((e) => ({ name: e.name, values: e.values, className: e.right ? "right" : e.long ? "grow" : e.values.some((v) => String(v).length > 24) ? "" : "tight" })),
       { name: "Score", values: data.score, className: "right wide", show: score },
     ];
     if (data.stages.length > 1)

@@ -51,14 +51,15 @@ class Speaker:
 
     def _spelled(self, text: str) -> str:
         words = {"P": "the labelled positives", "U": f"the unlabelled {self.things}"}
-        first = re.match(r"[PU]\b(?![/\\])", text)
         for letter, meaning in words.items():
             among = ALONE.format(f"in {letter}")
             text = re.sub(among, f"among {meaning}", text)
+            first = meaning[:1].upper() + meaning[1:]
+            text = re.sub(r"(?:^|(?<=[.!?] ))" + ALONE.format(letter), first, text)
             text = re.sub(ALONE.format(letter), meaning, text)
         if self.kind != "table":
             text = re.sub(r"\brows\b", self.things, text)
-        return text[:1].upper() + text[1:] if first else text
+        return text
 
     @property
     def things(self) -> str:

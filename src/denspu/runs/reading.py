@@ -87,8 +87,8 @@ def read_run(options: RunOptions) -> RunData:
         times = times_of(P, options.time)
         if gaps := int(np.isnan(times).sum()):
             warnings.append(
-                f"{gaps:,} labelled positives have no {options.time!r}: none of "
-                "them is held out."
+                f"{gaps:,} labelled positives have no {options.time!r}: they do "
+                "not count as late."
             )
     notes = list(dict.fromkeys([*P.notes, *U.notes]))
     return RunData(
