@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 from denspu.metrics import (
+    _pu_checks,
     benjamini_hochberg,
     choose_threshold,
     conformal_p_values,
@@ -247,3 +250,20 @@ def test_trivial_models_are_found_out(p, u, options, kind):
     assert found.kind == kind
     assert found.trivial == (kind is not None)
     assert found.sentence
+
+
+def test_an_unfinished_classifier_of_the_scar_check_says_nothing(monkeypatch):
+    """It need not converge: it is judged out of fold as it is."""
+    short = partial(_pu_checks.LogisticRegression, max_iter=1)
+    monkeypatch.setattr(_pu_checks, "LogisticRegression", short)
+    rng = np.random.default_rng(0)
+    scores, features = rng.normal(size=400), rng.normal(size=(400, 20))
+    found = scar_check(
+        scores[:120],
+        scores[120:],
+        prior_in_unlabeled=0.9,
+        positive_features=features[:120],
+        unlabeled_features=features[120:],
+        random_state=0,
+    )
+    assert {test.name for test in found.tests} == {"score", "features"}

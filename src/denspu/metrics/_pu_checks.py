@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import ks_2samp, norm
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -171,7 +173,10 @@ def _by_features(
             break
         model = make_pipeline(
             StandardScaler(), LogisticRegression(C=0.1, class_weight="balanced")
-        ).fit(X[~test], positive[~test])
+        )
+        with warnings.catch_warnings():  # an unfinished fit is judged out of fold too
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X[~test], positive[~test])
         a, b = int(positive[test].sum()), int((~positive[test]).sum())
         auc = roc_auc_score(positive[test], model.decision_function(X[test]))
         wins += auc * a * b
