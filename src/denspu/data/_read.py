@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from denspu.data import _images, _tables, _texts, _vectors
-from denspu.data._find import TABLE_SUFFIXES as TABLE_SUFFIXES
 from denspu.data._find import (
     Found,
     Options,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from denspu._typing import IntArray
+from denspu.data import Items
 from denspu.report.run_items import EXCERPT, WHOLE, Card, Shower
 from denspu.report.run_words import chance, clean, noun, shorten, whole
 from denspu.runs.facts import RunFacts, RunRows
@@ -121,45 +122,47 @@ def _with_columns(gallery: Gallery, shower: Shower) -> Gallery:
 
 
 def _of_unlabeled(rows: RunRows, shower: Shower) -> Callable[[int], Card]:
-    items = rows.unlabeled
-
     def card(i: int) -> Card:
-        text = shower.text(items, i)
-        return Card(
-            name=shower.name(items, i),
+        return _card(
+            shower,
+            rows.unlabeled,
+            i,
             score=shower.score(rows.score_unlabeled[i]),
             chance=chance(float(rows.probability[i])),
             decision=WORDS[int(rows.decision[i])],
             stage=clean(str(rows.stage[i])),
-            picture=shower.picture(items, i),
-            text=shorten(text, EXCERPT),
-            rest=_rest(text),
-            cells=shower.cells(items, i),
-            near=shower.near(items, i),
         )
 
     return card
 
 
 def _of_positive(rows: RunRows, shower: Shower) -> Callable[[int], Card]:
-    items = rows.positive
-
     def card(i: int) -> Card:
-        text = shower.text(items, i)
-        return Card(
-            name=shower.name(items, i),
+        return _card(
+            shower,
+            rows.positive,
+            i,
             score=shower.score(rows.score_positive[i]),
             chance="",
             decision="labelled",
             stage="held out" if rows.held_out[i] else "",
-            picture=shower.picture(items, i),
-            text=shorten(text, EXCERPT),
-            rest=_rest(text),
-            cells=shower.cells(items, i),
-            near=shower.near(items, i),
         )
 
     return card
+
+
+def _card(shower: Shower, items: Items, i: int, **known: str) -> Card:
+    """Return an item as it looks, with what is known of it."""
+    text = shower.text(items, i)
+    return Card(
+        name=shower.name(items, i),
+        picture=shower.picture(items, i),
+        text=shorten(text, EXCERPT),
+        rest=_rest(text),
+        cells=shower.cells(items, i),
+        near=shower.near(items, i),
+        **known,
+    )
 
 
 def _rest(text: str) -> str:

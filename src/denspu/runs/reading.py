@@ -22,7 +22,7 @@ from denspu.data import (
     read_items,
     read_pair,
 )
-from denspu.data._read import TABLE_SUFFIXES
+from denspu.data._find import TABLE_SUFFIXES
 from denspu.data._tables import decode_text, labels_of, read_raw, row_ids
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 from denspu.runs.options import RunOptions, Source
