@@ -2,8 +2,8 @@
 
     python benchmarks/walkthroughs.py images table text
 
-Each folder holds the input made by ``examples/make_data.py``, its ``truth.csv``, and the
-folder ``run`` that ``denspu fit`` wrote as told in docs/walkthroughs.md.
+Each folder holds the input made by ``examples/make_data.py``, its ``truth.csv``, and
+the folder ``run`` that ``denspu fit`` wrote as told in docs/walkthroughs.md.
 """
 
 from __future__ import annotations
