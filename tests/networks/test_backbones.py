@@ -10,7 +10,7 @@ from denspu.networks.backbones import BACKBONES, build_backbone, suitable
 
 
 def count(module):
-    return sum(p.numel() for p in module.parameters() if p.requires_grad)
+    return sum(p.numel() for p in module.parameters())
 
 
 def test_the_papers_networks_are_counted():
@@ -18,6 +18,17 @@ def test_the_papers_networks_are_counted():
     assert count(build_backbone("mlp", (1, 28, 28))) == 507_901
     assert count(build_backbone("mlp", (784,))) == 507_901
     assert count(build_backbone("linear", (7,))) == 8
+
+
+def test_a_bias_before_normalisation_is_held_because_it_does_nothing():
+    net = build_backbone("cnn", (3, 8, 8)).double().train()
+    x = torch.rand(6, 3, 8, 8, generator=torch.Generator(), dtype=torch.float64)
+    before = net(x)
+    held = [p for p in net.parameters() if not p.requires_grad]
+    assert sum(p.numel() for p in held) == 3 * 96 + 5 * 192 + 10
+    for bias in held:
+        bias += 3.0
+    torch.testing.assert_close(net(x), before, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", sorted(set(BACKBONES) - {"vgg16"}))

@@ -40,8 +40,10 @@ class FlatMLP(MLP):
 class AllConv(nn.Module):
     """The convolutional network of nnPU: nine convolutions and two wide layers.
 
-    With one logit on top it has 3,015,255 weights on 3×32×32 images. Convolutions keep
-    their biases and are normalised; the wide layers are not.
+    With one logit on top it has 3,015,255 weights on 3×32×32 images. Convolutions
+    are normalised, the wide layers are not. The biases of the former stay at zero:
+    normalisation subtracts whatever they add, and their gradients, zero but for
+    rounding, are a seventh of the work of a step on a GPU.
     """
 
     n_features = 1000
@@ -55,11 +57,9 @@ class AllConv(nn.Module):
         )
         layers: list[nn.Module] = []
         for filters, kernel, stride in plan:
-            layers += [
-                nn.Conv2d(channels, filters, kernel, stride, kernel // 2),
-                nn.BatchNorm2d(filters),
-                nn.ReLU(),
-            ]
+            convolution = nn.Conv2d(channels, filters, kernel, stride, kernel // 2)
+            nn.init.zeros_(cast(Tensor, convolution.bias)).requires_grad_(False)
+            layers += [convolution, nn.BatchNorm2d(filters), nn.ReLU()]
             channels = filters
         cells = -(-height // 4) * -(-width // 4)
         self.layers = nn.Sequential(
