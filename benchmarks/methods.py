@@ -65,14 +65,19 @@ Settings = Callable[[int], dict[str, Any]]
 """Seed to arguments of our methods."""
 
 
-def data(name: str, seed: int) -> tuple[PUDataset, Any, Any]:
-    """Return PU training data, the test rows and their true labels."""
+def data(name: str, seed: int, rows: int | None = None) -> tuple[PUDataset, Any, Any]:
+    """Return PU training data, the test rows and their true labels.
+
+    ``rows``: how many images to learn from, drawn at random; all if not given.
+    """
     if name in IMAGES:
         full = load_dataset(name)
         truth = np.isin(full.y_test, full.positive).astype(int)
+        kept = np.random.default_rng([seed, 7]).permutation(len(full.y_train))[:rows]
+        kept.sort()
         pu = make_pu(
-            full.X_train,
-            full.y_train,
+            full.X_train[kept],
+            full.y_train[kept],
             positive=full.positive,
             n_labeled=1_000,
             random_state=seed,
@@ -320,9 +325,14 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
 # --- measuring ----------------------------------------------------------------------
 
 
-def measure_one(row: Row, dataset: str, seed: int, device: str) -> Record | None:
+def title(args: argparse.Namespace) -> str:
+    """Return the data set as records name it."""
+    return args.dataset if args.rows is None else f"{args.dataset}, {args.rows} rows"
+
+
+def measure_one(row: Row, args: argparse.Namespace, seed: int) -> Record | None:
     """Fit one method on one split; a peer that raises gives no record."""
-    pu, X_test, y_test = data(dataset, seed)
+    pu, X_test, y_test = data(args.dataset, seed, args.rows)
     prior = pu.oracle.prior if row.prior == TRUE else None
     start = time.perf_counter()
     try:
@@ -338,7 +348,7 @@ def measure_one(row: Row, dataset: str, seed: int, device: str) -> Record | None
         print(f"seed {seed}: {row.package} {row.variant} raises {error!r}")
         return None
     return Record(
-        dataset=dataset,
+        dataset=title(args),
         method=row.package,
         variant=row.variant,
         n_labeled=pu.n_labeled,
@@ -346,7 +356,7 @@ def measure_one(row: Row, dataset: str, seed: int, device: str) -> Record | None
         metrics=metrics,
         estimates={},
         seconds={"total": seconds},
-        device=device_name(device),
+        device=device_name(args.device),
         extra={
             "compared_with": row.key,
             "true_prior": pu.oracle.prior,
@@ -366,13 +376,13 @@ def run(args: argparse.Namespace) -> None:
         if args.prior and row.prior not in (NONE, args.prior):
             continue
         for seed in args.seeds:
-            if (args.dataset, row.package, row.variant, seed) in done:
+            if (title(args), row.package, row.variant, seed) in done:
                 continue
             start = time.perf_counter()
             if start - began + longest > args.budget:
                 print(f"budget reached before {row.variant}, seed {seed}")
                 return
-            record = measure_one(row, args.dataset, seed, args.device)
+            record = measure_one(row, args, seed)
             if record is not None:
                 write_record(record, args.out)
                 print(
@@ -475,6 +485,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", nargs="+", help="keys of our methods")
     parser.add_argument("--prior", choices=[OWN, TRUE], help="one of the two only")
+    parser.add_argument("--rows", type=int, help="learn from so many images only")
     parser.add_argument("--encoders", type=Path, help="folder of kept encoders")
     parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--out", type=Path, default=RECORDS)
@@ -482,7 +493,7 @@ def main() -> None:
     args = parser.parse_args()
     if not args.table:
         run(args)
-    print((table if args.dataset == "digits" else shares)(args.out, args.dataset))
+    print((table if args.dataset == "digits" else shares)(args.out, title(args)))
 
 
 if __name__ == "__main__":
