@@ -3,7 +3,7 @@
     python benchmarks/export_table.py
 
 Small data, one thread, a few minutes: what counts is whether a graph exists and how far
-its answers lie from the model's. Of a method and a kind of data the newest record counts.
+its answers lie from the model's. The newest record of a method and a kind counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from denspu._registry import Entry, registry
 from denspu.benchmark import Record, device_name, read_records, write_record
 from denspu.data import PUDataset
 from denspu.exceptions import ModelFileError
-from denspu.persistence.onnx import export_onnx
 
 RECORDS = Path(__file__).parent / "records" / "export.jsonl"
 KINDS = ("table", "images", "embeddings")
@@ -52,6 +51,8 @@ def sets() -> dict[str, PUDataset]:
 
 def exported(entry: Entry, kind: str, pu: PUDataset, folder: Path) -> Record:
     """Fit, export, and return what the comparison says, or why there is no graph."""
+    from denspu.persistence.onnx import export_onnx  # needs the extra
+
     start = time.perf_counter()
     model = entry.build(random_state=0).fit(pu.X, pu.y)
     fitted = time.perf_counter()

@@ -25,6 +25,7 @@ PAGES = (
     "docs/evaluation.md",
     "docs/recipe.md",
     "docs/walkthroughs.md",
+    "docs/export.md",
 )
 SOURCES = {
     "digits": "digits.py",
@@ -44,6 +45,7 @@ SOURCES = {
     "speed": "speed_contrastive.py",
     "large-images": "large_images.py",
     "fit-images": "fit_images.py",
+    "export": "export_table.py",
 }
 """Script and, after a colon, the function that makes the table of its records."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-
-Advance = Callable[[str], None]
-"""Call once a unit of work, with a short note such as ``"loss 0.12"``."""
+from typing import Protocol
 
 _LINES = 10
 
 
+class Advance(Protocol):
+    """Call after some units of work, from any thread."""
+
+    def __call__(self, note: str, n: int = 1) -> None:
+        """Count ``n`` units, with a short note such as ``"loss 0.12"``."""
+        ...
+
+
 @contextmanager
-def progress(name: str, total: int, verbose: int = 0) -> Iterator[Advance]:
+def progress(
+    name: str, total: int, verbose: int = 0, *, least: int = 1
+) -> Iterator[Advance]:
     """Show the progress of ``total`` units of work.
 
-    Nothing is shown with ``verbose=0``. Otherwise a rich bar on a terminal, and at
-    most ten plain lines where the output goes to a file.
+    Nothing is shown with ``verbose=0``, nor of fewer than ``least`` units. Otherwise a
+    rich bar on a terminal, and at most ten plain lines where the output goes to a file.
     """
-    if not verbose or total <= 0:
-        yield lambda note: None
+    if not verbose or total < least:
+        yield lambda note, n=1: None
     elif sys.stderr.isatty():
         with _bar(name, total) as advance:
             yield advance
@@ -40,25 +50,53 @@ def _bar(name: str, total: int) -> Iterator[Advance]:
     )
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(f"{name:<12}", total=total, note="")
-        yield lambda note: bar.update(task, advance=1, note=note)
+        yield lambda note, n=1: bar.update(task, advance=n, note=note)
 
 
 def _lines(name: str, total: int) -> Advance:
     done = 0
     every = max(1, total // _LINES)
+    start = time.monotonic()
+    alone = threading.Lock()
 
-    def advance(note: str) -> None:
+    def advance(note: str, n: int = 1) -> None:
         nonlocal done
-        done += 1
-        if done % every == 0 or done == total:
-            print(f"{name:<12} {done}/{total} {note}", file=sys.stderr, flush=True)
+        with alone:
+            before, done = done, done + n
+            if done // every > before // every or done == total:
+                spent = _times(time.monotonic() - start, done, total)
+                line = f"{name:<12} {done}/{total} {note} · {spent}"
+                print(line, file=sys.stderr, flush=True)
 
     return advance
+
+
+def _times(seconds: float, done: int, total: int) -> str:
+    """Return the time spent and, if work is left, the time it takes at this pace."""
+    if done >= total:
+        return _span(seconds)
+    return f"{_span(seconds)}, about {_span(seconds / done * (total - done))} left"
+
+
+def _span(seconds: float) -> str:
+    """Return a time in the two largest units.
+
+    Examples
+    --------
+    >>> _span(0.4), _span(75), _span(7500)
+    ('0 s', '1 min 15 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

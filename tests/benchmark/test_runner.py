@@ -24,7 +24,12 @@ from denspu.benchmark.runner import Clock, only_writer, run_spec
 from denspu.benchmark.spec import load_spec, parse_spec
 from denspu.benchmark.work import Place, encoder_folder, make_data, run_cell
 from denspu.encoders import ContrastiveEncoder
-from denspu.exceptions import DeviceError, FewRowsWarning, InvalidParameterError
+from denspu.exceptions import (
+    DensPUError,
+    DeviceError,
+    FewRowsWarning,
+    InvalidParameterError,
+)
 from denspu.methods.elkan_noto import ElkanNoto
 from denspu.methods.nnpu import NNPU
 
@@ -174,6 +179,56 @@ def test_a_cell_that_raises_is_recorded_and_the_rest_goes_on(tmp_path):
     outcome = run(spec_of(wrong, FAST), out)
     assert (outcome.ran, outcome.failed) == (2, 1)
     assert "network='vgg16'" in read_records(out)[2].extra["error"]
+
+
+def failing(monkeypatch, error):
+    """Let every cell raise; return how many were tried."""
+    tries = []
+
+    def measure(*args, **settings):
+        tries.append(1)
+        raise error
+
+    monkeypatch.setattr("denspu.benchmark.work.measure", measure)
+    return tries
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("CUDA error: device-side assert triggered"),
+        torch.AcceleratorError("an illegal memory access was encountered"),
+    ],
+    ids=["runtime", "accelerator"],
+)
+def test_after_a_broken_device_no_cell_is_begun(tmp_path, monkeypatch, error):
+    out, tries = tmp_path / "records.jsonl", failing(monkeypatch, error)
+    spec = spec_of(OTHER, FAST, seeds=(10, 11))
+    with pytest.raises(DensPUError, match=r"^other · digits · seed 10 broke.*--jobs 2"):
+        run(spec, out)
+    [record] = read_records(out)
+    assert record.extra["error"] == f"{type(error).__name__}: {error}"
+    assert len(tries) == 1
+    with pytest.raises(DensPUError, match=r"^fast · digits · seed 10"):
+        run(spec, out)  # what is recorded is not tried again
+    assert run(spec_of(OTHER), out, retry=True).failed == 1  # the last one may fail
+
+
+def test_a_full_device_is_no_broken_one(tmp_path, monkeypatch):
+    tries = failing(monkeypatch, torch.OutOfMemoryError("CUDA out of memory."))
+    outcome = run(spec_of(OTHER, FAST), tmp_path / "records.jsonl")
+    assert (outcome.failed, len(tries)) == (2, 2)
+
+
+def test_an_encoder_can_break_the_device_too(tmp_path, monkeypatch):
+    def fit(self, X, y):
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr("denspu.benchmark.work.ContrastiveEncoder.fit", fit)
+    out, spec = tmp_path / "r.jsonl", spec_of({**FAST, "encoder": "shared"}, OTHER)
+    with pytest.raises(DensPUError, match=r"^fast"):
+        run(spec, out, encoders=tmp_path / "encoders")
+    assert [r.variant for r in read_records(out)] == ["fast"]
 
 
 def test_failures_are_run_again_only_when_asked(tmp_path, monkeypatch):

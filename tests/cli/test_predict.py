@@ -20,6 +20,7 @@ from denspu.cli.app import app
 from denspu.cli.predict import model_folder
 from denspu.data import read_items
 from denspu.exceptions import DensPUError, DensPUWarning
+from denspu.runs import Reading
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +117,30 @@ def test_ctrl_c_leaves_nothing_behind(home, tmp_path):
     assert process.returncode == 130
     assert b"Traceback" not in said
     assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_each_option_of_reading_goes_to_its_place(command, tmp_path, monkeypatch):
+    class Told(Exception):
+        pass
+
+    def tell(*args, reading, **rest):
+        raise Told(reading)
+
+    monkeypatch.setattr(f"denspu.runs.{command}.{command}_files", tell)
+    given = {
+        "id_column": "i",
+        "text_column": "t",
+        "vector_column": "v",
+        "ids": tmp_path / "ids",
+        "encoding": "latin-1",
+    }
+    words = [
+        w
+        for name, value in given.items()
+        for w in (f"--{name}".replace("_", "-"), value)
+    ]
+    if command == "predict":
+        words += ["--out", tmp_path / "a.csv"]
+    answer = run(command, "--model", tmp_path, tmp_path, *words)
+    assert answer.exception.args == (Reading(**given),)

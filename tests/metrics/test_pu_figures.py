@@ -254,10 +254,10 @@ def test_all_positives_above_the_threshold_is_not_certainty():
 
 
 def test_few_positives_warn_and_answer_widely():
-    with pytest.warns(FewRowsWarning, match="2 held-out positives"):
+    with pytest.warns(FewRowsWarning, match="^2 held-out positives:"):
         found = pu_metrics([1.0, 2.0], U, prior_in_unlabeled=0.3, **FAST)
     assert found["recall"].low < 0.5
-    with pytest.warns(FewRowsWarning, match="1 groups of held-out positives"):
+    with pytest.warns(FewRowsWarning, match="^1 group of held-out positives:"):
         pu_metrics(P, U, prior_in_unlabeled=0.3, positive_groups=[7] * 5, **FAST)
 
 

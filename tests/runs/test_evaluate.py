@@ -27,7 +27,7 @@ from denspu.exceptions import (
     LabelError,
 )
 from denspu.metrics import oracle_metrics
-from denspu.runs import evaluate_files
+from denspu.runs import Reading, evaluate_files
 from denspu.runs.labelled import _draws, _figures, figures_of, wilson
 from denspu.runs.truth import true_labels
 
@@ -97,7 +97,7 @@ def test_figures_are_those_of_the_oracle_beside_the_estimates(home, tmp_path):
     assert found.prior_in_unlabeled == model.evidence_.prior_in_unlabeled
     text = str(found)
     assert "150 of 300 items have a true label" in text
-    assert "1 labels match no item: 'zz'." in text
+    assert "1 label matches no item: 'zz'." in text
     assert "estimated without" in text
     assert json.loads(json.dumps(found.to_json()))["figures"]["recall"]["how"] == (
         "Wilson"
@@ -221,6 +221,23 @@ def test_estimates_that_fail_are_named(home, tmp_path):
     assert "did not hold" in str(found)
 
 
+def test_reading_goes_before_what_the_model_kept(home, tmp_path):
+    from denspu.runs.scoring import open_model
+
+    top, *_ = home
+    new, labels = tmp_path / "n.csv", tmp_path / "l.csv"
+    rows = (top / "t.csv").read_text().replace("id,", "né,", 1)
+    new.write_text(rows, encoding="latin-1")
+    labels.write_text("né,label\nk0,1\nk1,0\n", encoding="latin-1")
+    reading = Reading(id_column="né", encoding="latin-1")
+    found = evaluate_files(
+        top / "run/model", new, labels=labels, item_column="né", reading=reading
+    )
+    assert found.n_matched == 2
+    options = open_model(top / "run/model", None, Reading(ids="i"), workers=3).options
+    assert options == {"id_column": "id", "ids": "i", "workers": 3}
+
+
 def test_a_model_without_held_out_positives(home, tmp_path):
     top, *_ = home
     items = read_items(top / "t.csv", id_column="id", label_column="label")
@@ -256,7 +273,7 @@ def test_parquet_labels_and_names_of_columns(home, tmp_path):
 @pytest.mark.parametrize(
     ("text", "error", "said"),
     [
-        ("item,label\nk1,maybe\n", LabelError, r"'maybe' \(1 rows\).*1 or true"),
+        ("item,label\nk1,maybe\n", LabelError, r"'maybe' \(1 row\).*1 or true"),
         (
             "who,label\nk1,1\n",
             InvalidInputError,

@@ -271,7 +271,8 @@ def test_top_calls_so_many(tmp_path):
         options(tmp_path, threshold="top=12", **write_embeddings(tmp_path, 3))
     )
     assert (rows.decision[3:] == 1).sum() == 12
-    assert facts.n_called == 12 + 3
+    assert facts.n_called == 12 + 3, "copies are called positive besides"
+    assert facts.threshold["sentence"].startswith("The 12 highest of 100 unlabelled")
 
 
 @pytest.mark.parametrize(

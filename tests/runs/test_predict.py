@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -28,8 +29,8 @@ from denspu.exceptions import (
     ModelFileError,
     RunFolderError,
 )
+from denspu.runs import Reading, predict_files, scoring
 from denspu.runs import predict as module
-from denspu.runs import predict_files, scoring
 from denspu.runs.predict import ranks
 
 N = 120
@@ -223,7 +224,8 @@ def test_skipped_items_are_listed_beside(home, tmp_path):
     assert len(rows_of(tmp_path / "a.csv")) == 7
     assert found.per_second > 0
     assert json.loads(json.dumps(found.to_json()))["n_skipped"] == 2
-    assert "7 images" in found.summary()
+    assert "7 images ·" in found.summary()
+    assert "1 image ·" in replace(found, n_items=1).summary()
 
 
 # --- thresholds ----------------------------------------------------------------------
@@ -336,9 +338,8 @@ def test_missing_columns_and_wrong_cells_are_named(home, tmp_path):
 def test_other_names_of_columns_can_be_given(home, tmp_path):
     new = tmp_path / "n.csv"
     new.write_text("name,u,v,town\nx,1,2,a\n", encoding="utf-16")
-    predict_files(
-        home / "table", new, tmp_path / "a.csv", id_column="name", encoding="utf-16"
-    )
+    reading = Reading(id_column="name", encoding="utf-16")
+    predict_files(home / "table", new, tmp_path / "a.csv", reading=reading)
     assert [r["item"] for r in rows_of(tmp_path / "a.csv")] == ["x"]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from denspu.data import Items
 from denspu.exceptions import InvalidInputError, InvalidParameterError
-from denspu.runs.splitting import groups_of, hold_out, path_pattern, times_of
+from denspu.runs.splitting import _told, groups_of, hold_out, path_pattern, times_of
 
 
 def items(n, ids=None, **aside):
@@ -151,3 +151,21 @@ def test_one_group_cannot_be_held_out():
     held, told = hold_out(items(20), 0.2, groups=np.zeros(20))
     assert not held.any()
     assert "one group" in told
+
+
+@pytest.mark.parametrize(
+    ("lonely", "told"), [(1, "1 of 4 items has no group"), (2, "2 of 4 items have no")]
+)
+def test_a_number_agrees_with_its_verb(lonely, told):
+    names = [None] * lonely + ["a"] * (4 - lonely)
+    assert groups_of([items(4, who=names)], "who")[1].startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("twins", "told"), [(1, "1 stays in the fit, as a copy"), (2, "2 stay in the fit")]
+)
+def test_copies_that_stay_are_counted(twins, told):
+    held = np.arange(12) < 3
+    back = np.arange(12) >= 12 - twins
+    assert told in _told(held, back, None, None)
+    assert "3 of 12 labelled positives are held out" in _told(held, back, None, None)

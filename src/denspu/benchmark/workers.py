@@ -17,6 +17,8 @@ from denspu.benchmark.work import Place, died, run_cell, train_encoder
 from denspu.exceptions import DensPUError
 
 READY = "ready"
+BROKEN = ("AcceleratorError:", "CUDA error")
+"""Words of errors after which a process cannot use its device any more."""
 
 
 @dataclass
@@ -37,6 +39,14 @@ class Ended:
     seconds: float
     error: str | None = None
     """Why an encoder could not be trained."""
+
+    @property
+    def broke_device(self) -> bool:
+        """Whether the device may not be trusted after this job."""
+        told = self.error or ""
+        if self.record is not None:
+            told = str(self.record.extra.get("error", ""))
+        return any(word in told for word in BROKEN)
 
 
 class Pool(Protocol):
@@ -72,11 +82,16 @@ def do(job: Job, place: Place) -> Ended:
 
 
 class Here:
-    """One job at a time, in this process."""
+    """One job at a time, in this process.
+
+    After an error that leaves the device broken no other job is begun: it would fail
+    too, whatever it is.
+    """
 
     def __init__(self, place: Place) -> None:
         self.place = place
         self.done: list[Ended] = []
+        self.broken_by: Cell | None = None
 
     def __enter__(self) -> Here:
         return self
@@ -90,7 +105,17 @@ class Here:
 
     def begin(self, job: Job) -> None:
         """Start a job."""
-        self.done.append(do(job, self.place))
+        if self.broken_by is not None:
+            raise DensPUError(
+                f"{self.broken_by.title} broke the device of this process (its record "
+                "says how), so that no other cell was begun. Run again for those left; "
+                "jobs=2 (--jobs 2) or a cell_limit (--cell-limit) keeps cells in "
+                "processes of their own."
+            )
+        ended = do(job, self.place)
+        if ended.broke_device:
+            self.broken_by = job.cell
+        self.done.append(ended)
 
     def wait(self) -> list[Ended]:
         """Return the jobs that have ended."""

@@ -63,6 +63,7 @@ def evaluate(
 ) -> None:
     """Compare the model with true labels, and its own estimates with both."""
     from denspu.runs.evaluate import evaluate_files
+    from denspu.runs.options import Reading
 
     found = evaluate_files(
         model_folder(model),
@@ -75,11 +76,7 @@ def evaluate(
         random_state=seed,
         chunk=chunk,
         device=device,
-        id_column=id_column,
-        text_column=text_column,
-        vector_column=vector_column,
-        ids=ids,
-        encoding=encoding,
+        reading=Reading(id_column, text_column, vector_column, ids, encoding),
     )
     if json:
         from json import dumps

@@ -72,6 +72,7 @@ def predict(
     """
     import sys
 
+    from denspu.runs.options import Reading
     from denspu.runs.predict import predict_files
 
     shown = sys.stderr.isatty()
@@ -88,11 +89,7 @@ def predict(
         device=device,
         threshold=threshold,
         overwrite=overwrite,
-        id_column=id_column,
-        text_column=text_column,
-        vector_column=vector_column,
-        ids=ids,
-        encoding=encoding,
+        reading=Reading(id_column, text_column, vector_column, ids, encoding),
         tell=tell,
     )
     if shown:

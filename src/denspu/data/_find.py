@@ -41,6 +41,7 @@ class Options:
     max_pixels: int = MAX_PIXELS
     max_bytes: int = MAX_BYTES
     workers: int | None = None
+    verbose: int = 0
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,9 +22,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from denspu._progress import progress
 from denspu._threads import in_threads, n_threads
 from denspu.data._items import Items, Skipped
-from denspu.data._walk import reason_of, shown
+from denspu.data._walk import MANY, reason_of, shown
 from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
@@ -127,6 +129,7 @@ def survey(
     source: str,
     max_pixels: int = MAX_PIXELS,
     workers: int | None = None,
+    verbose: int = 0,
     skipped: Sequence[Skipped] = (),
     notes: Sequence[str] = (),
 ) -> Survey:
@@ -137,8 +140,9 @@ def survey(
     def look(name: str) -> Header | str:
         return _header(pillow, top / name, max_pixels)
 
-    with quiet_decoding:
-        found = _spread(look, names, n_threads(workers))
+    shown_as = progress("headers", len(names), verbose, least=MANY)
+    with quiet_decoding, shown_as as advance:
+        found = _spread(look, names, n_threads(workers), partial(advance, source))
     good = [(n, h) for n, h in zip(names, found, strict=True) if isinstance(h, Header)]
     bad = [
         Skipped(shown(n), h)
@@ -189,11 +193,20 @@ quiet_decoding = _Quiet()
 
 
 def _spread(
-    work: Callable[[Any], Any], items: Sequence[Any], threads: int
+    work: Callable[[Any], Any],
+    items: Sequence[Any],
+    threads: int,
+    advance: Callable[[int], None],
 ) -> list[Any]:
     """Call ``work`` on each item, several a task, keeping the order."""
+
+    def task(part: Sequence[Any]) -> list[Any]:
+        results = [work(item) for item in part]
+        advance(len(part))
+        return results
+
     parts = [items[i : i + PER_TASK] for i in range(0, len(items), PER_TASK)]
-    done = in_threads(lambda part: [work(item) for item in part], parts, threads)
+    done = in_threads(task, parts, threads)
     return [result for part in done for result in part]
 
 
@@ -319,7 +332,11 @@ def _as_size(image_size: Size) -> tuple[int, int]:
 
 
 def decode(
-    found: Survey, plan: ImagePlan, workers: int | None, max_pixels: int
+    found: Survey,
+    plan: ImagePlan,
+    workers: int | None,
+    max_pixels: int,
+    verbose: int = 0,
 ) -> Items:
     """Decode and resize all surveyed images into one array.
 
@@ -342,8 +359,11 @@ def decode(
             return _why(pillow, error, path, max_pixels)
         return None
 
-    with quiet_decoding:
-        reasons = _spread(work, range(len(out)), n_threads(workers))
+    shown_as = progress("reading", len(out), verbose, least=MANY)
+    with quiet_decoding, shown_as as advance:
+        reasons = _spread(
+            work, range(len(out)), n_threads(workers), partial(advance, found.source)
+        )
     good = [row for row, reason in enumerate(reasons) if reason is None]
     bad = [
         Skipped(shown(found.names[row]), reason)

@@ -24,6 +24,7 @@ from denspu.data._find import (
 from denspu.data._items import Items, SeenIds, Skipped, nothing_left
 from denspu.data._lines import lines_of
 from denspu.data._read import from_table, image_plan, survey, table_items, text_files
+from denspu.data._rows import row_ids, same_id
 from denspu.data._walk import reason_of
 from denspu.exceptions import (
     DensPUError,
@@ -211,7 +212,7 @@ def _table_of(
     seen = SeenIds()
     for table in _raw(found, options, chunk):
         if options.id_column is not None:
-            seen.add(_tables.row_ids(table, options.id_column))
+            seen.add(row_ids(table, options.id_column))
         if found.kind == "table":
             yield table_items(table, dict(plan["columns"]), options)
         else:
@@ -219,9 +220,9 @@ def _table_of(
     twice = seen.twice()
     if options.id_column is not None and twice:
         for table in _raw(found, options, chunk):
-            for name in _tables.row_ids(table, options.id_column):
+            for name in row_ids(table, options.id_column):
                 if SeenIds.digest(name) in twice:
-                    raise _tables.same_id(options.id_column, name, found.source)
+                    raise same_id(options.id_column, name, found.source)
 
 
 def _raw(found: Found, options: Options, chunk: int) -> Iterator[_tables.RawTable]:

@@ -66,6 +66,12 @@ def _not_in(path: Path, encoding: str, position: int) -> Exception:
     )
 
 
+def decode_text(path: Path, encoding: str) -> str:
+    """Return the text of a file, or say which byte is not in the encoding."""
+    with open_text(path, encoding) as file, decoding(file, path, encoding):
+        return file.read()
+
+
 def lines_of(path: Path, encoding: str) -> Iterator[str]:
     """Yield the lines of a file as ``str.splitlines`` gives them, a block at a time."""
     begun: list[str] = []  # pieces of a line whose end has not been read

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from denspu.data import _images, _tables, _texts, _vectors
+from denspu.data import _images, _texts, _vectors
+from denspu.data._columns import infer_kinds
 from denspu.data._find import (
     Found,
     Options,
@@ -22,7 +23,8 @@ from denspu.data._find import (
 from denspu.data._images import ImagePlan, Survey
 from denspu.data._items import ItemKind, Items, need_some, nothing_left
 from denspu.data._lines import lines_of
-from denspu.data._tables import RawTable
+from denspu.data._rows import to_items
+from denspu.data._tables import RawTable, read_raw
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 
@@ -69,6 +71,8 @@ def read_items(
         The array of all images may take so much memory.
     workers : int, optional
         Threads that decode; all cores by default.
+    verbose : int, default=0
+        Show how far the reading of many files is.
 
     Returns
     -------
@@ -151,7 +155,7 @@ def _whole(found: Found, options: Options, plan: Mapping[str, Any] | None) -> It
 
 
 def _raw(found: Found, options: Options) -> RawTable:
-    table = _tables.read_raw(found.path, options.encoding)
+    table = read_raw(found.path, options.encoding)
     if not table.rows:
         bad = table.skipped
         raise nothing_left("table", table.source, len(bad), bad)
@@ -168,6 +172,7 @@ def survey(
         source=found.source,
         max_pixels=options.max_pixels,
         workers=options.workers,
+        verbose=options.verbose,
         skipped=found.skipped if names is None else (),
         notes=found.notes if names is None else (),
     )
@@ -181,6 +186,7 @@ def text_files(found: Found, names: Sequence[str], options: Options) -> Items:
         options.encoding,
         source=found.source,
         skipped=found.skipped,
+        verbose=options.verbose,
     )
     return replace(items, notes=list(found.notes))
 
@@ -240,7 +246,9 @@ def _read_images(
     _images.check_memory(form, len(headers), options.max_bytes)
     read = []
     for found in surveys:
-        items = _images.decode(found, form, options.workers, options.max_pixels)
+        items = _images.decode(
+            found, form, options.workers, options.max_pixels, options.verbose
+        )
         read.append(replace(need_some(items), notes=[*items.notes, *notes]))
         notes = []
     return read
@@ -257,7 +265,7 @@ def _read_tables(
     apart = {options.label_column, options.id_column, *options.aside} - {None}
     notes: list[str] = []
     if plan is None:
-        kinds, notes = _tables.infer_kinds(
+        kinds, notes = infer_kinds(
             tables, options.columns, frozenset(str(name) for name in apart)
         )
     else:
@@ -275,4 +283,4 @@ def table_items(
     notes: Sequence[str] = (),
 ) -> Items:
     """Turn a table into rows of the given kinds."""
-    return _tables.to_items(table, kinds, notes=notes, **_apart(options))
+    return to_items(table, kinds, notes=notes, **_apart(options))

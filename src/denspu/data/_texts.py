@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from denspu._progress import progress
 from denspu.data._items import Items, Skipped, need_column
-from denspu.data._tables import RawTable, labels_of, row_ids
-from denspu.data._walk import reason_of, shown
+from denspu.data._rows import labels_of, row_ids
+from denspu.data._tables import RawTable
+from denspu.data._walk import MANY, reason_of, shown
 from denspu.exceptions import InvalidInputError
 
 EMPTY = "holds no text"
@@ -30,22 +32,33 @@ def from_files(
     *,
     source: str,
     skipped: Sequence[Skipped] = (),
+    verbose: int = 0,
 ) -> Items:
     """Read files with one document each."""
     texts, ids, bad = [], [], list(skipped)
-    for name in names:
-        try:
-            texts.append((top / name).read_bytes().decode(encoding))
-            ids.append(shown(name))
-        except UnicodeDecodeError as error:
-            reason = (
-                f"not {encoding.upper()} at byte {error.start}; pass its encoding "
-                "(--encoding latin-1, say)"
-            )
-            bad.append(Skipped(shown(name), reason))
-        except OSError as error:
-            bad.append(Skipped(shown(name), reason_of(error)))
+    with progress("reading", len(names), verbose, least=MANY) as advance:
+        for name in names:
+            text, reason = _document(top / name, encoding)
+            if text is None:
+                bad.append(Skipped(shown(name), reason))
+            else:
+                texts.append(text)
+                ids.append(shown(name))
+            advance(source)
     return _items(texts, ids, source, bad)
+
+
+def _document(path: Path, encoding: str) -> tuple[str | None, str]:
+    """Return the text of a file, or nothing and why it cannot be read."""
+    try:
+        return path.read_bytes().decode(encoding), ""
+    except UnicodeDecodeError as error:
+        return None, (
+            f"not {encoding.upper()} at byte {error.start}; pass its encoding "
+            "(--encoding latin-1, say)"
+        )
+    except OSError as error:
+        return None, reason_of(error)
 
 
 def from_column(

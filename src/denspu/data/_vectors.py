@@ -10,7 +10,8 @@ import numpy as np
 
 from denspu.data._items import Items, SeenIds, Skipped, need_column
 from denspu.data._lines import lines_of, no_permission
-from denspu.data._tables import RawTable, labels_of, row_ids
+from denspu.data._rows import labels_of, row_ids
+from denspu.data._tables import RawTable
 from denspu.exceptions import InvalidInputError
 
 

@@ -14,6 +14,9 @@ IMAGE_SUFFIXES = frozenset(
 )
 TEXT_SUFFIXES = frozenset({".txt", ".text", ".md"})
 
+MANY = 1_000
+"""Files whose reading takes long enough to show how far it is."""
+
 
 @dataclass
 class Listing:

@@ -236,8 +236,7 @@ def pu_metrics(
         groups_of("unlabeled_groups", unlabeled_groups, len(U)),
     )
     units = cells.positive.n_units
-    grouped = cells.positive.groups is not None
-    warn_if_few(units, f"{'groups of ' if grouped else ''}held-out positives")
+    warn_if_few(units, cells.positive.groups is not None)
     rng = Randomness(random_state).numpy("pu_metrics")
     maker = _Maker(cells, prior, errors, n_known, rows, ks)
     values, draws = maker.found(n_resamples, rng)

@@ -18,6 +18,7 @@ from denspu._folds import deal_even_folds
 from denspu._parameters import Number, OneOf
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
+from denspu._words import many
 from denspu.exceptions import InvalidInputError
 from denspu.metrics._pu_gate import check, groups_of, scores_of
 
@@ -59,9 +60,9 @@ class ScarCheck:
         """What was found, in plain words."""
         if not self.tests:
             return (
-                f"Too few rows to compare ({self.n_positive} positives and "
-                f"{self.n_unlabeled} unlabelled rows at the top; {LEAST} of each are "
-                "needed)."
+                f"Too few rows to compare ({many(self.n_positive, 'positive')} and "
+                f"{many(self.n_unlabeled, 'unlabelled row')} at the top; {LEAST} of "
+                "each are needed)."
             )
         if self.doubtful:
             return (

@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from denspu._parameters import Number, Rule
 from denspu._typing import FloatArray, IntArray
+from denspu._words import many
 from denspu.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
 
 Scenario: TypeAlias = Literal["one-sample", "two-sample"]
@@ -67,11 +68,13 @@ def groups_of(argument: str, groups: Any, n_rows: int) -> IntArray | None:
     return np.unique(array, return_inverse=True)[1]
 
 
-def warn_if_few(n: int, what: str, stacklevel: int = 4) -> None:
+def warn_if_few(n: int, grouped: bool, stacklevel: int = 4) -> None:
     """Warn when the intervals rest on next to nothing."""
     if n < FEW:
+        noun = "held-out positive"
+        what = f"{many(n, 'group')} of {noun}s" if grouped else many(n, noun)
         warnings.warn(
-            f"{n} {what}: with fewer than {FEW} every figure is little more than a "
+            f"{what}: with fewer than {FEW} every figure is little more than a "
             "guess. Look at the intervals, or hold out more positives.",
             FewRowsWarning,
             stacklevel=stacklevel,

@@ -9,6 +9,7 @@ import numpy as np
 
 from denspu._parameters import Number, OneOf, Whole
 from denspu._typing import FloatArray, RandomState
+from denspu._words import does, many
 from denspu.exceptions import InvalidParameterError
 from denspu.metrics._pu import PUReport, pu_metrics
 from denspu.metrics._pu_gate import check, scores_of
@@ -152,15 +153,18 @@ def between(scores: FloatArray, count: int) -> float:
 def _top(U: FloatArray, wanted: int) -> tuple[float, bool, str]:
     ordered = np.sort(U)[::-1]
     count = wanted
-    told = f"The {wanted:,} highest of {len(U):,} unlabelled rows are called positive."
+    which = does(wanted, "highest", f"{wanted:,} highest")
+    be = does(wanted, "is", "are")
+    told = f"The {which} of {many(len(U), 'unlabelled row')} {be} called positive."
     if 0 < wanted < len(U) and ordered[wanted - 1] == ordered[wanted]:
         tie = ordered[wanted - 1]
         above = int((tie < U).sum())
         count = above or int((tie <= U).sum())
         what = "fewer" if above else "more: no cut could call fewer but none"
         told = (
-            f"{count:,} of {len(U):,} unlabelled rows are called positive, not the "
-            f"{wanted:,} asked for; {int((tie == U).sum()):,} rows share the score at "
+            f"{count:,} of {len(U):,} unlabelled rows {does(count, 'is', 'are')} "
+            f"called positive, not the {wanted:,} asked for; "
+            f"{int((tie == U).sum()):,} rows share the score at "
             f"the cut ({what})."
         )
     return between(U, count), count == wanted, told
@@ -174,8 +178,8 @@ def _recall(P: FloatArray, U: FloatArray, target: float) -> tuple[float, bool, s
         lowest = min(P.min(), U.min())
         most = n / (n + 1)
         told = (
-            f"Every row is called positive: with {n} held-out positives no cut can "
-            f"promise a recall above {most:.3f}, and {target:g} was asked for."
+            f"Every row is called positive: with {many(n, 'held-out positive')} no cut "
+            f"can promise a recall above {most:.3f}, and {target:g} was asked for."
         )
         return float(np.nextafter(lowest, -np.inf)), False, told
     threshold = float(np.nextafter(np.sort(P)[min(lost, n) - 1], -np.inf))

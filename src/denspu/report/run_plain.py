@@ -115,8 +115,6 @@ def check_words(check: Mapping[str, Any], speaker: Speaker) -> CheckWords:
     """Return a check for people; one that could not be made is open, not good."""
     name, told = readable(check.get("name", "")), str(check.get("sentence", ""))
     state = {True: "good", False: "bad"}.get(check.get("ok"), "open")  # type: ignore
-    if told.startswith("Too few"):
-        state = "open"
     key = SAME.get(name.lower(), name.lower())
     title = CHECKS.get(name.lower(), name[:1].upper() + name[1:])
     said = speaker.say(told)

@@ -11,10 +11,12 @@ from typing import Any
 
 from denspu._parameters import Number, Whole
 from denspu._random import Randomness
+from denspu._words import does, many
 from denspu.data._find import Source
 from denspu.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
 from denspu.metrics import PUReport
 from denspu.runs.labelled import confusion, figures_of, wilson
+from denspu.runs.options import AS_FITTED, Reading
 from denspu.runs.scoring import CHUNK, Cut, cut_of, open_model
 from denspu.runs.truth import (
     Matched,
@@ -94,9 +96,11 @@ class Evaluation:
         if self.n_unmatched:
             some = ", ".join(map(repr, self.unmatched))
             more = ", ..." if self.n_unmatched > len(self.unmatched) else ""
-            lost = f" {self.n_unmatched:,} labels match no item: {some}{more}."
+            verb = does(self.n_unmatched, "matches", "match")
+            lost = f" {many(self.n_unmatched, 'label')} {verb} no item: {some}{more}."
         return (
-            f"{self.n_matched:,} of {self.n_items:,} items have a true label: "
+            f"{self.n_matched:,} of {many(self.n_items, 'item')} "
+            f"{does(self.n_matched, 'has', 'have')} a true label: "
             f"{self.n_positive:,} positive, {self.n_negative:,} negative.{lost}"
         )
 
@@ -135,11 +139,7 @@ def evaluate_files(
     random_state: int = 0,
     chunk: int = CHUNK,
     device: str | None = None,
-    id_column: str | None = None,
-    text_column: str | None = None,
-    vector_column: str | None = None,
-    ids: str | os.PathLike[str] | None = None,
-    encoding: str | None = None,
+    reading: Reading = AS_FITTED,
     workers: int | None = None,
 ) -> Evaluation:
     """Compare a model's answers with true labels, where some exist.
@@ -165,7 +165,7 @@ def evaluate_files(
     n_resamples : int, default=2000
         Draws behind the intervals of figures that are not shares.
     random_state : int, default=0
-    chunk, device, id_column, text_column, vector_column, ids, encoding, workers
+    chunk, device, reading, workers
         As in :func:`predict_files`.
 
     Returns
@@ -176,17 +176,8 @@ def evaluate_files(
     _check(source, labels, label_column, level, n_resamples)
     given = None
     if labels is not None:
-        given = read_labels(Path(labels), item_column, label_column, encoding)
-    scorer = open_model(
-        model,
-        device,
-        id_column=id_column,
-        text_column=text_column,
-        vector_column=vector_column,
-        ids=ids,
-        encoding=encoding,
-        workers=workers,
-    )
+        given = read_labels(Path(labels), item_column, label_column, reading.encoding)
+    scorer = open_model(model, device, reading, workers)
     cut = cut_of(scorer.model, threshold)
     if cut.top is not None:
         raise InvalidParameterError(
@@ -218,7 +209,7 @@ def _no_match(found: Matched) -> InvalidInputError:
             "the items whose class is known."
         )
     return InvalidInputError(
-        f"None of the {found.n_labels:,} labels belongs to an item: they name "
+        f"None of the {many(found.n_labels, 'label')} belongs to an item: they name "
         f"{found.unmatched[0]!r} and so on, the items are called "
         f"{found.first_item!r} and so on. Write the names as in the table of answers."
     )
@@ -349,8 +340,9 @@ def _careful(
         )
     if known:
         told.append(
-            f"{len(known):,} labelled items are among the positives the model was "
-            f"given (such as {known[0]!r}): figures come out too good. Leave them out."
+            f"{many(len(known), 'labelled item')} {does(len(known), 'is', 'are')} "
+            f"among the positives the model was given (such as {known[0]!r}): figures "
+            f"come out too good. Leave {does(len(known), 'it', 'them')} out."
         )
     if prior is None or around is None:
         told.append(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from denspu._typing import FloatArray
+from denspu._words import does, many
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._judging import with_prior
 from denspu.metrics import (
@@ -70,8 +71,10 @@ class Shares:
         if not 0 < found < 1:
             raise InvalidParameterError(
                 f"prior={share!r} cannot be the share of positives among the "
-                f"{self.n_unlabeled:,} unlabelled items: {self.n_copies:,} are copies "
-                f"of positives and {self.n_known_negative:,} known negatives."
+                f"{self.n_unlabeled:,} unlabelled items: {self.n_copies:,} "
+                f"{does(self.n_copies, 'is a copy', 'are copies')} of positives, and "
+                f"there {does(self.n_known_negative, 'is', 'are')} "
+                f"{many(self.n_known_negative, 'known negative')}."
             )
         return found
 

@@ -16,6 +16,7 @@ import numpy as np
 from denspu._registry import Entry
 from denspu._stages import Stage, hearing
 from denspu._typing import BoolArray
+from denspu._words import does, many
 from denspu.data import join
 from denspu.exceptions import DensPUWarning, InvalidInputError
 from denspu.persistence import versions
@@ -167,8 +168,8 @@ def _check_wish(options: RunOptions, held: BoolArray, told: str, n_open: int) ->
         )
     if wish.rule == "top" and (wish.target or 0) > n_open:
         raise InvalidInputError(
-            f"threshold={options.threshold!r}: there are {n_open:,} items to choose "
-            "from. Ask for fewer."
+            f"threshold={options.threshold!r}: there {does(n_open, 'is', 'are')} "
+            f"{many(n_open, 'item')} to choose from. Ask for fewer."
         )
 
 
@@ -317,7 +318,7 @@ def _contradiction(run: _Run, rows: RunRows) -> list[str]:
     if run.options.wish is not None or not hasattr(run.model, "evidence_"):
         return []
     called, likely = rows.decision == 1, rows.probability >= 0.5
-    held = f"which rest on {words.many(int(run.held.sum()), 'held-out positive')}"
+    held = f"which rest on {many(int(run.held.sum()), 'held-out positive')}"
     told = []
     for n, which in (
         (int((called & ~likely).sum()), "called positive have a chance below 50 %"),
@@ -328,7 +329,7 @@ def _contradiction(run: _Run, rows: RunRows) -> list[str]:
     ):
         if n > max(SOME, MANY * called.sum()):
             told.append(
-                f"{words.many(n, 'item')} {which}: the method's own cut and the "
+                f"{many(n, 'item')} {which}: the method's own cut and the "
                 f"chances, {held}, disagree. Choose the cut with --threshold."
             )
     return told

@@ -49,6 +49,28 @@ class ThresholdWish(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How new files are read, where they differ from those of the fit.
+
+    The names are those of :func:`denspu.data.read_items`.
+    """
+
+    id_column: str | None = None
+    text_column: str | None = None
+    vector_column: str | None = None
+    ids: Source | None = None
+    encoding: str | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Return what differs, by name."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+AS_FITTED = Reading()
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """The options of ``denspu fit``, by the names they have there."""
 

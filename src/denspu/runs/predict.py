@@ -20,11 +20,13 @@ import numpy as np
 
 from denspu._parameters import Whole
 from denspu._typing import FloatArray
+from denspu._words import many
 from denspu.data._find import Source
-from denspu.data._items import NOUNS
 from denspu.data._tables import require_pyarrow
 from denspu.exceptions import DensPUError, InvalidParameterError, RunFolderError
+from denspu.runs.options import AS_FITTED, Reading
 from denspu.runs.scoring import CHUNK, Scorer, cut_of, open_model
+from denspu.runs.words import NOUNS
 
 COLUMNS = ("item", "score", "probability", "rank", "decision")
 SUFFIXES = (".csv", ".parquet")
@@ -64,9 +66,9 @@ class Prediction:
 
     def summary(self) -> str:
         """Return one line: how many, how many called positive, how fast."""
-        noun = NOUNS.get(self.kind, "embeddings")
+        items = many(self.n_items, NOUNS.get(self.kind, "embedding"))
         return (
-            f"{self.n_items:,} {noun} · {self.n_called:,} called positive · "
+            f"{items} · {self.n_called:,} called positive · "
             f"{self.n_skipped:,} skipped · {self.per_second:,.0f} a second"
         )
 
@@ -80,11 +82,7 @@ def predict_files(
     device: str | None = None,
     threshold: str | float | None = None,
     overwrite: bool = False,
-    id_column: str | None = None,
-    text_column: str | None = None,
-    vector_column: str | None = None,
-    ids: str | os.PathLike[str] | None = None,
-    encoding: str | None = None,
+    reading: Reading = AS_FITTED,
     workers: int | None = None,
     tell: Tell | None = None,
 ) -> Prediction:
@@ -115,9 +113,10 @@ def predict_files(
         items). By default the model's own.
     overwrite : bool, default=False
         Replace an older file.
-    id_column, text_column, vector_column, ids, encoding, workers : optional
-        As in :func:`denspu.data.read_items`, where the new files differ from those of
-        the fit.
+    reading : Reading, optional
+        How the new files are read, where they differ from those of the fit.
+    workers : int, optional
+        Threads that decode; all cores by default.
     tell : callable, optional
         Called after each chunk with the items scored so far, and those skipped.
 
@@ -128,16 +127,7 @@ def predict_files(
     start = time.perf_counter()
     target = Path(out)
     _check(target, overwrite, chunk)
-    scorer = open_model(
-        model,
-        device,
-        id_column=id_column,
-        text_column=text_column,
-        vector_column=vector_column,
-        ids=ids,
-        encoding=encoding,
-        workers=workers,
-    )
+    scorer = open_model(model, device, reading, workers)
     cut = cut_of(scorer.model, threshold)
     loaded = time.perf_counter() - start
     beside = skipped_beside(target)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu._typing import BoolArray, FloatArray
+from denspu._words import does, many
 from denspu.data import (
     Duplicates,
     Items,
@@ -23,7 +24,9 @@ from denspu.data import (
     read_pair,
 )
 from denspu.data._find import TABLE_SUFFIXES
-from denspu.data._tables import decode_text, labels_of, read_raw, row_ids
+from denspu.data._lines import decode_text
+from denspu.data._rows import labels_of, row_ids
+from denspu.data._tables import read_raw
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 from denspu.runs.options import RunOptions, Source
 from denspu.runs.splitting import groups_of, is_pattern, times_of
@@ -67,9 +70,11 @@ def read_run(options: RunOptions) -> RunData:
     both = is_copy & known
     if both.any():
         first = U.ids[int(np.flatnonzero(both)[0])]
+        n = int(both.sum())
         warnings.append(
-            f"{int(both.sum()):,} items are copies of labelled positives and known "
-            f"negatives at once (such as {first!r}): taken as negatives. Look at them."
+            f"{many(n, 'item')} {does(n, 'is a copy', 'are copies')} of labelled "
+            f"positives and known to be negative at once (such as {first!r}): taken as "
+            f"{does(n, 'a negative', 'negatives')}. Look at {does(n, 'it', 'them')}."
         )
         is_copy = is_copy & ~known
     if (is_copy | known).all():
@@ -87,8 +92,9 @@ def read_run(options: RunOptions) -> RunData:
         times = times_of(P, options.time)
         if gaps := int(np.isnan(times).sum()):
             warnings.append(
-                f"{gaps:,} labelled positives have no {options.time!r}: they do "
-                "not count as late."
+                f"{many(gaps, 'labelled positive')} {does(gaps, 'has', 'have')} no "
+                f"{options.time!r}: {does(gaps, 'it does', 'they do')} not count as "
+                "late."
             )
     notes = list(dict.fromkeys([*P.notes, *U.notes]))
     return RunData(
@@ -148,6 +154,7 @@ def reading_arguments(options: RunOptions) -> dict[str, Any]:
         "columns": dict(options.columns),
         "ids": options.ids,
         "aside": _aside(options),
+        "verbose": options.verbose,
     }
     found = {name: value for name, value in given.items() if value}
     return {**found, "encoding": options.encoding}
@@ -203,15 +210,16 @@ def known_negatives(
     missing = sorted(wanted - set(U.ids))
     if not mask.any():
         raise InvalidInputError(
-            f"None of the {len(wanted):,} names in {os.fspath(source)} is an "
+            f"None of the {many(len(wanted), 'name')} in {os.fspath(source)} is an "
             f"unlabelled item: it has {missing[:1] or 'nothing'}, the items are called "
             f"{U.ids[0]!r} and so on. Write them as scores.csv does."
         )
     told = []
     if missing:
         told.append(
-            f"{len(missing):,} of {len(wanted):,} known negatives are not among the "
-            f"unlabelled items, such as {missing[0]!r}."
+            f"{len(missing):,} of {len(wanted):,} known negatives "
+            f"{does(len(missing), 'is', 'are')} not among the unlabelled items, such "
+            f"as {missing[0]!r}."
         )
     return mask, told
 

@@ -25,7 +25,7 @@ from denspu.exceptions import InvalidParameterError, ModelFileError
 from denspu.metrics import choose_threshold
 from denspu.persistence import load
 from denspu.runs.folder import read_input
-from denspu.runs.options import RULES, threshold_wish
+from denspu.runs.options import AS_FITTED, RULES, Reading, threshold_wish
 
 CHUNK = 4096
 CHUNK_BYTES = 128 * 1024**2
@@ -149,9 +149,12 @@ def _bare(items: Items) -> Items:
 
 
 def open_model(
-    model: str | os.PathLike[str], device: str | None, **changes: Any
+    model: str | os.PathLike[str],
+    device: str | None,
+    reading: Reading = AS_FITTED,
+    workers: int | None = None,
 ) -> Scorer:
-    """Load a model and how its files are read; ``changes`` go before what was kept."""
+    """Load a model and how its files are read; ``reading`` goes before what it kept."""
     loaded = load(os.fspath(model), device=device)
     how = read_input(model)
     plan = how.get("plan")
@@ -162,7 +165,9 @@ def open_model(
         )
     kept = how.get("options") or {}
     options = {name: kept[name] for name in READING if kept.get(name) is not None}
-    options |= {name: value for name, value in changes.items() if value is not None}
+    options |= reading.given
+    if workers is not None:
+        options["workers"] = workers
     return Scorer(loaded, plan, options, kept.get("label_column"))
 
 
@@ -181,7 +186,7 @@ class Cut:
             return self.value, self.sentence
         wanted = min(self.top, len(scores))
         choice = choose_threshold(scores, scores, rule="top", target=wanted)
-        return choice.threshold, choice.sentence.replace("unlabelled rows", "items")
+        return choice.threshold, choice.sentence.replace("unlabelled row", "item")
 
 
 def cut_of(model: Any, threshold: str | float | None) -> Cut:

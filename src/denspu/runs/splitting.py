@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu._words import does
 from denspu.data import Items, find_duplicates, holdout
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
@@ -83,8 +84,8 @@ def groups_of(items: Sequence[Items], wanted: str) -> tuple[list[NDArray[Any]], 
     told = ""
     if lonely:
         told = (
-            f"{len(lonely):,} of {total:,} items have no group by {wanted!r}: each "
-            "counts as a group of its own."
+            f"{len(lonely):,} of {total:,} items {does(len(lonely), 'has', 'have')} no "
+            f"group by {wanted!r}: each counts as a group of its own."
         )
     found = []
     for number, one in enumerate(named):
@@ -217,10 +218,12 @@ def _told(held: BoolArray, back: BoolArray, groups: Any, times: Any) -> str:
     whole = " in whole groups" if groups is not None else ""
     told = (
         f"{which.capitalize()}{int(held.sum()):,} of {len(held):,} labelled positives "
-        f"are held out{whole} to judge the answers."
+        f"{does(int(held.sum()), 'is', 'are')} held out{whole} to judge the answers."
     )
     if back.any():
-        told += f" {int(back.sum()):,} stay in the fit, as copies of others there."
+        n = int(back.sum())
+        how = does(n, "stays in the fit, as a copy", "stay in the fit, as copies")
+        told += f" {n:,} {how} of others there."
     return told
 
 

@@ -12,16 +12,11 @@ from typing import Any
 import numpy as np
 
 from denspu._typing import FloatArray, IntArray
+from denspu._words import many
 from denspu.data._find import TABLE_SUFFIXES, Source
 from denspu.data._items import need_column
-from denspu.data._tables import (
-    POSITIVE,
-    UNLABELED,
-    labels_of,
-    raw_chunks,
-    read_raw,
-    row_ids,
-)
+from denspu.data._rows import POSITIVE, UNLABELED, labels_of, row_ids
+from denspu.data._tables import raw_chunks, read_raw
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 from denspu.runs.folder import RUN, SCORES_CSV, SCORES_PARQUET
 from denspu.runs.scoring import CHUNK, Scorer
@@ -90,7 +85,9 @@ def true_labels(values: Iterable[Any], column: str, source: str) -> list[int | N
         except KeyError as error:
             other[str(error.args[0])] += 1
     if other:
-        shown = ", ".join(f"{word!r} ({n} rows)" for word, n in other.most_common(5))
+        shown = ", ".join(
+            f"{word!r} ({many(n, 'row')})" for word, n in other.most_common(5)
+        )
         raise LabelError(
             f"Column {column!r} of {source} holds {shown}. True labels are 1 or true "
             "for a positive, 0, false or -1 for a negative, and nothing where it is "

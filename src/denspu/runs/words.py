@@ -8,6 +8,7 @@ from typing import Any
 
 from denspu._stages import Stage
 from denspu._typing import BoolArray
+from denspu._words import does, many
 from denspu.runs.facts import RunFacts
 from denspu.runs.folder import REPORT, SKIPPED
 from denspu.runs.options import RunOptions
@@ -28,11 +29,6 @@ PARTS = {
     "TextEncoder": "words (TF-IDF)",
 }
 """Parts as people may call them."""
-
-
-def many(n: int, noun: str) -> str:
-    """Return ``1 image`` or ``1,240 images``."""
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def percent(share: float) -> str:
@@ -64,7 +60,7 @@ def reading(data: RunData, options: RunOptions) -> str:
     if n := len(data.skipped):
         parts.append(f"{n:,} unreadable (listed in {Path(options.out) / SKIPPED})")
     if n := int(data.is_copy.sum()):
-        verb = "is a copy" if n == 1 else "are copies"
+        verb = does(n, "is a copy", "are copies")
         parts.append(f"{many(n, f'unlabelled {noun}')} {verb} of labelled positives")
     if n := int(data.known_negative.sum()):
         parts.append(many(n, "known negative"))
@@ -81,7 +77,7 @@ def fitting(method: str, data: RunData, held: BoolArray) -> str:
     rows = len(data.U) - int(data.is_copy.sum())
     parts = [f"{method} on {many(n, 'labelled positive')} and {rows:,} unlabelled"]
     if held.any():
-        parts.append(f"{int(held.sum()):,} positives held out to judge it")
+        parts.append(f"{many(int(held.sum()), 'positive')} held out to judge it")
     return " · ".join(parts)
 
 
@@ -96,7 +92,7 @@ def stage(one: Stage, n: int) -> Iterator[tuple[str, str]]:
     """Yield the line of a step of the fit on ``n`` items, if people ask about it."""
     told, took = one.facts, f"{one.seconds:.1f} s"
     if one.name == "encode":
-        dimension = f"{told['dimension']:,} numbers an item"
+        dimension = f"{many(told['dimension'], 'number')} an item"
         part = PARTS.get(told["encoder"], told["encoder"])
         yield "encoding", " · ".join([part, dimension, took])
     elif one.name == "boundary":

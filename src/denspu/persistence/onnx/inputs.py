@@ -14,6 +14,7 @@ from denspu._validation import check_images, is_frame
 from denspu.encoders import TabularEncoder
 from denspu.exceptions import InvalidParameterError
 from denspu.networks.pixels import PixelScale
+from denspu.persistence.onnx.tables import number_steps, refuse_categories, scaling
 
 IMAGE_TYPES = ("uint8", "uint16", "float32", "float64")
 TABLE_TYPES = ("float32", "float64")
@@ -136,11 +137,9 @@ def _cloud(model: Any, n: int) -> tuple[FloatArray, FloatArray]:
     """Return where the columns lie and how far they spread, as far as is known."""
     table = _tabular(model)
     if table is not None:
-        _, scaler = number_steps(table)
-        spread = getattr(scaler, "spread_", None)
-        spread = scaler.scale_ if spread is None else np.full(n, spread)
-        if len(scaler.mean_) == n:  # not so with categories, which are refused later
-            return np.asarray(scaler.mean_), np.asarray(spread)
+        centre, spread = scaling(number_steps(table)[1])
+        if len(centre) == n:
+            return np.asarray(centre), np.asarray(spread)
     scale: Any = getattr(model, "scale_", None)  # of the identity encoder's rows
     if hasattr(scale, "centre") and len(scale.centre) == n:
         return scale.centre, np.full(n, scale.spread)
@@ -151,21 +150,14 @@ def _cloud(model: Any, n: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _tabular(model: Any) -> TabularEncoder | None:
-    found = (part for part in parts_of(model) if isinstance(part, TabularEncoder))
-    return next(found, None)
-
-
-def number_steps(encoder: TabularEncoder) -> tuple[Any, Any]:
-    """Return the fitted indicator of gaps (or None) and scaler of a table's numbers."""
-    pipeline, indicator = encoder.pipeline_, None
-    if encoder.fitted_on_frame_:
-        pipeline = encoder.pipeline_.named_transformers_["numbers"]
-    if hasattr(pipeline, "transformer_list"):
-        (_, pipeline), (_, indicator) = pipeline.transformer_list
-    return indicator, pipeline.steps[-1][1]
+    tables = (part for part in parts_of(model) if isinstance(part, TabularEncoder))
+    found = next(tables, None)
+    if found is not None:
+        refuse_categories(found)
+    return found
 
 
 def _columns_with_gaps(model: Any) -> list[int]:
     table = _tabular(model)
-    indicator = None if table is None else number_steps(table)[0]
+    indicator = None if table is None else number_steps(table)[2]
     return [] if indicator is None else [int(i) for i in indicator.features_]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 
 import numpy as np
 import pytest
 import torch
+from tests.persistence.onnx.twins import table
 from torch import nn
 
-from denspu import make, make_pu
+from denspu import make
 from denspu.detectors import Mahalanobis
 from denspu.exceptions import InvalidParameterError, ModelFileError
-from denspu.persistence.onnx import Answers, export_onnx, session
+from denspu.persistence.onnx import export_onnx, session
+from denspu.persistence.onnx.answers import Answers
 
 pytestmark = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
 
@@ -21,15 +22,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning
 def needs_onnx():
     for name in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(name, reason="pip install 'denspu[onnx]'")
-
-
-@cache
-def table():
-    rng = np.random.default_rng(0)
-    y = (np.arange(160) % 2 == 0).astype(int)
-    X = rng.normal(size=(160, 6)) * [1, 2, 3, 50, 1, 1] + 4
-    X[:, :3] += 1.5 * (2 * y - 1)[:, None]
-    return make_pu(X, y, n_labeled=0.4, random_state=0)
 
 
 @pytest.fixture(scope="module")
