@@ -437,14 +437,15 @@ def shares(out: Path, dataset: str) -> str:
         if record.dataset == dataset and record.method == "denspu":
             groups.setdefault(record.variant, []).append(record)
     lines = [
-        "| method | seeds | called positive (true) | warned | F1 | ROC AUC |",
-        "|---|---|---|---|---|---|",
+        "| method | seeds | called positive (true) | warned | F1 | accuracy "
+        "| ROC AUC |",
+        "|---|---|---|---|---|---|---|",
     ]
     for variant, found in groups.items():
         called = [r.extra["called"] for r in found]
         true = np.mean([r.extra["true_share"] for r in found])
         warned = sum(r.extra["warned"] for r in found)
-        cells = [mean_of(found, metric) for metric in ("f1", "roc_auc")]
+        cells = [mean_of(found, metric) for metric in SHOWN]
         lines.append(
             f"| {variant} | {len(found)} | {between(called)} ({true:.3f}) "
             f"| {warned} | {' | '.join(cells)} |"
@@ -472,6 +473,21 @@ def breast_cancer(out: Path) -> str:
 def rare(out: Path) -> str:
     """Return the table of shares where one row in a hundred is positive."""
     return shares(out, "rare")
+
+
+def fashion_mnist(out: Path) -> str:
+    """Return the table of shares on Fashion-MNIST."""
+    return shares(out, "fashion-mnist")
+
+
+def fashion_mnist_part(out: Path) -> str:
+    """Return the table of shares on a part of Fashion-MNIST."""
+    return shares(out, "fashion-mnist, 10000 rows")
+
+
+def cifar10(out: Path) -> str:
+    """Return the table of shares on CIFAR-10."""
+    return shares(out, "cifar10")
 
 
 def main() -> None:
