@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 import torch
 
-from denspu.benchmark import read_records, work
+from denspu.benchmark import read_records, work, write_record
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
 from denspu.benchmark.oracle import Supervised
-from denspu.benchmark.runner import Clock, only_writer, run_spec
+from denspu.benchmark.runner import Clock, only_writer, run_spec, work_through
 from denspu.benchmark.spec import load_spec, parse_spec
-from denspu.benchmark.work import Place, encoder_folder, make_data, run_cell
+from denspu.benchmark.work import Place, died, encoder_folder, make_data, run_cell
+from denspu.benchmark.workers import Ended, few_threads
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import (
     DensPUError,
@@ -676,3 +677,64 @@ def test_the_clock_learns_encoders_from_records(tmp_path):
     seconds = {"total": 2.0, "shared_encoder": 150.0}
     clock.learn_from(cell, replace(record, seconds=seconds))
     assert clock.longest == {"fast": 2.0, "encoder of digits": 150.0}
+
+
+class Watched:
+    """A pool of three that ends its oldest job, and remembers what ran beside what."""
+
+    def __init__(self):
+        self.busy, self.beside, self.order = [], {}, []
+
+    def free(self):
+        return len(self.busy) < 3
+
+    def begin(self, job):
+        self.order.append(job.cell.row.name)
+        self.busy.append(job)
+        for one in self.busy:
+            self.beside.setdefault(one.cell.row.name, set()).update(
+                other.cell.row.name for other in self.busy if other is not one
+            )
+
+    def wait(self):
+        job = self.busy.pop(0)
+        return [Ended(job, died(job.cell, Place("cpu"), "told", 0.0), 0.0)]
+
+
+def test_a_cell_bound_by_seconds_runs_alone():
+    bound = {"method": "dens_pu", "parameters": {"max_seconds": 5}}
+    spec = spec_of(
+        FAST,
+        {**bound, "name": "bound"},
+        OTHER,
+        {"name": "third", "method": "spy"},
+        {"method": "nnpu", "name": "bound too", "prior": "estimate",
+         "parameters": {"max_seconds": 5}},
+    )  # fmt: skip
+    pool = Watched()
+    ended = list(work_through(cells_of(spec), pool, Clock(1e9), Place("cpu")))
+    assert len(ended) == 5
+    assert pool.beside["bound"] == pool.beside["bound too"] == set()
+    assert pool.beside["fast"] == {"other", "third"}
+    assert pool.order == ["fast", "other", "third", "bound", "bound too"]
+
+
+def test_what_failed_here_is_taken_from_where_it_went_well(tmp_path):
+    spec = spec_of(FAST)
+    cell = cells_of(spec)[0]
+    write_record(died(cell, Place("cpu"), "broken", 0.0), tmp_path / "here.jsonl")
+    run(spec, tmp_path / "there.jsonl")
+    assert run(spec, tmp_path / "here.jsonl").ran == 0
+    assert not failed(recorded(read_records(tmp_path / "here.jsonl"))[cell.id])
+
+
+@pytest.mark.parametrize(("set_before", "seen"), [(None, "2"), ("7", "7")])
+def test_a_worker_is_told_how_many_threads_its_libraries_may_use(
+    monkeypatch, set_before, seen
+):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if set_before:
+        monkeypatch.setenv("OMP_NUM_THREADS", set_before)
+    with few_threads(2):
+        assert os.environ["OMP_NUM_THREADS"] == seen
+    assert os.environ.get("OMP_NUM_THREADS") == set_before

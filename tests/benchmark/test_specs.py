@@ -93,7 +93,9 @@ def test_the_last_epoch_is_judged_and_seeds_of_development_are_not_used(name):
     for row in spec(name).rows:
         given = row.parameters
         chooses = (row.method == "vpu" and given.get("validation", 0.2) > 0) or (
-            row.method == "upu" and given.get("network") in ("cnn", "mlp")
+            row.method == "upu"
+            and given.get("network") in ("cnn", "mlp")
+            and given["stop_below"] == 0
         )
         assert row.selection == ("label-free" if chooses else "last"), row.name
     assert set(spec(name).seeds) <= set(range(5))
@@ -190,7 +192,15 @@ def test_rows_of_table_2(name):
     assert found["NcPU, shared encoder"].encoder == "shared"
     assert found["P and 1,000 true negatives"].oracle == "negatives"
     assert found["all true labels"].oracle == "all"
-    assert len(found) == 10 + 2 + 2 * len(STRONGEST) + 1 + 2
+    shared = found["all true labels, shared encoder"]
+    alone = dict(found["all true labels"].parameters)
+    assert dict(shared.parameters) == alone | {"network": "mlp"}
+    assert (shared.oracle, shared.encoder) == ("all", "shared")
+    for label, off in (("uPU", "stop_below"), ("VPU", "validation")):
+        ruled, last = found[label], found[f"{label}, last epoch"]
+        differ = {k for k, v in last.parameters.items() if ruled.parameters[k] != v}
+        assert differ == {off}
+    assert len(found) == 10 + 2 + 2 + 2 * len(STRONGEST) + 1 + 3
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,11 @@ class Cell:
         return f"{self.task.dataset}-{_hash(facts)}-{self.seed}"
 
     @property
+    def alone(self) -> bool:
+        """Tell whether others must wait: under ``max_seconds`` load changes results."""
+        return any(name.endswith("max_seconds") for name in self.row.parameters)
+
+    @property
     def title(self) -> str:
         """Name the cell for people."""
         return f"{self.row.name} · {self.task.name} · seed {self.seed}"

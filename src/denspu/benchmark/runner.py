@@ -102,7 +102,7 @@ def run_spec(
         Of all methods.
     jobs : int
         Cells that run at once, each in a process of its own. Small networks leave a
-        large GPU idle.
+        large GPU idle. Cells under ``max_seconds`` run one at a time all the same.
     encoders : path
         Folder of the encoders that rows share.
     seeds, rows : optional
@@ -188,7 +188,8 @@ def borrow(
     elsewhere = recorded(r for path in others for r in read_records(path))
     for cell in wanted:
         found = elsewhere.get(cell.id)
-        if cell.id in known or found is None or failed(found):
+        done = cell.id in known and not failed(known[cell.id])
+        if done or found is None or failed(found):
             continue
         extra = {**found.extra, **facts_of(cell, place)}
         extra |= {"jobs": found.extra.get("jobs", 1), "taken_from": found.extra["spec"]}
@@ -221,15 +222,17 @@ def work_through(
 ) -> Iterator[tuple[Cell, Record]]:
     """Yield cells with their records as they end; encoders go before their cells.
 
-    An encoder is tried once. Where it fails, its cells are recorded with its error.
+    An encoder is tried once. Where it fails, its cells are recorded with its error. A
+    cell that is bound by seconds runs when no other does.
     """
-    waiting, in_work = list(cells), 0
+    waiting, in_work, alone = list(cells), 0, False
     training: set[Path] = set()
     while True:
-        while pool.free():
-            job = _next(waiting, training, clock, place)
+        while pool.free() and not (alone and in_work):
+            job = _next(waiting, training, clock, place, idle=not in_work)
             if job is None:
                 break
+            alone = job.cell.alone
             if job.encoder:
                 training.add(encoder_folder(job.cell, place))
             else:
@@ -267,10 +270,17 @@ def _kind(job: Job) -> str:
 
 
 def _next(
-    waiting: list[Cell], training: set[Path], clock: Clock, place: Place
+    waiting: list[Cell],
+    training: set[Path],
+    clock: Clock,
+    place: Place,
+    *,
+    idle: bool,
 ) -> Job | None:
     """Return the first job that is ready and would end in time."""
     for cell in waiting:
+        if cell.alone and not idle:
+            continue
         job = Job(cell)
         if cell.row.encoder == "shared":
             folder = encoder_folder(cell, place)

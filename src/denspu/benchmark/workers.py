@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process
 from typing import Any, Protocol
@@ -17,6 +19,8 @@ from denspu.benchmark.work import Place, died, run_cell, train_encoder
 from denspu.exceptions import DensPUError
 
 READY = "ready"
+THREADS = "OMP_NUM_THREADS"
+"""What OpenMP, and with it BLAS, scikit-learn and torch, look at."""
 BROKEN = ("AcceleratorError:", "CUDA error")
 """Words of errors after which a process cannot use its device any more."""
 
@@ -255,9 +259,26 @@ class Processes:
         process = self.context.Process(
             target=serve, args=(theirs, self.place, threads), daemon=True
         )
-        process.start()
+        with few_threads(threads):
+            process.start()
         theirs.close()
         return Worker(process, ours)
+
+
+@contextmanager
+def few_threads(threads: int) -> Iterator[None]:
+    """Let the libraries of a process begun meanwhile use so many threads at most.
+
+    They read it when they are loaded. What the user has set stays.
+    """
+    if THREADS in os.environ:
+        yield
+        return
+    os.environ[THREADS] = str(threads)
+    try:
+        yield
+    finally:
+        del os.environ[THREADS]
 
 
 def serve(pipe: Any, place: Place, threads: int) -> None:
