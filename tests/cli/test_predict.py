@@ -97,6 +97,11 @@ def test_an_error_is_one_sentence(home, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def hears_ctrl_c():
+    """Undo what a shell does to jobs in the background: they ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_ctrl_c_leaves_nothing_behind(home, tmp_path):
     long = tmp_path / "long.csv"
     long.write_text("u,town\n" + "1,a\n" * 300_000)
@@ -107,6 +112,7 @@ def test_ctrl_c_leaves_nothing_behind(home, tmp_path):
         [sys.executable, "-m", "denspu", "predict", *map(str, words)],
         stderr=subprocess.PIPE,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=hears_ctrl_c,
     )
     waited = time.monotonic() + 60
     while not list(out.iterdir()) and time.monotonic() < waited:
