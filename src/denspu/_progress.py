@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from denspu._words import span
+
 _LINES = 10
 
 
@@ -82,21 +84,5 @@ def _lines(name: str, total: int) -> Advance:
 def _times(seconds: float, done: int, total: int) -> str:
     """Return the time spent and, if work is left, the time it takes at this pace."""
     if done >= total:
-        return _span(seconds)
-    return f"{_span(seconds)}, about {_span(seconds / done * (total - done))} left"
-
-
-def _span(seconds: float) -> str:
-    """Return a time in the two largest units.
-
-    Examples
-    --------
-    >>> _span(0.4), _span(75), _span(7500)
-    ('0 s', '1 min 15 s', '2 h 5 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+        return span(seconds)
+    return f"{span(seconds)}, about {span(seconds / done * (total - done))} left"

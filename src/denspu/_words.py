@@ -1,4 +1,4 @@
-"""Numbers that agree with their words."""
+"""Numbers in words: with their nouns, and as times."""
 
 from __future__ import annotations
 
@@ -23,3 +23,19 @@ def does(n: int, one: str, more: str) -> str:
     ('is', 'are')
     """
     return one if n == 1 else more
+
+
+def span(seconds: float) -> str:
+    """Return a time in whole seconds, by its two largest units.
+
+    Examples
+    --------
+    >>> span(0.4), span(75), span(7500)
+    ('0 s', '1 min 15 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -40,8 +40,8 @@ class FlatMLP(MLP):
 class NormalisedConv(nn.Conv2d):
     """A convolution before a normalisation, which subtracts what a bias would add.
 
-    The bias is kept, for the papers count it, but stays at zero and is not added: on a
-    GPU its sums and their gradients are a fifth of the work of a step.
+    The bias is kept, for the papers count it, but stays at zero and is not added:
+    its sums and their gradients would cost time and change nothing.
     """
 
     def __init__(self, channels: int, filters: int, kernel: int, stride: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from denspu._words import span
 from denspu.runs.facts import RunFacts
 
 NOUNS = {
@@ -135,12 +136,7 @@ def seconds(value: Any) -> str:
         return "–"
     if value < 10:
         return f"{value:.1f} s" if value >= 0.05 else "under 0.1 s"
-    total = round(value)
-    if total < 60:
-        return f"{total} s"
-    if total < 3600:
-        return f"{total // 60} min {total % 60} s"
-    return f"{total // 3600} h {total % 3600 // 60} min"
+    return span(value)
 
 
 def plain(value: Any, length: int = 300) -> str:
