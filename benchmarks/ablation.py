@@ -162,7 +162,7 @@ def with_defaults(records: list[Record]) -> list[Record]:
     whole = [
         replace(r, variant="refine: all ingredients")
         for r in read_records(WHOLE)
-        if (r.dataset, r.seed) in seeds
+        if r.variant == "default" and (r.dataset, r.seed) in seeds
     ]
     first = records.index(refined[0]) if refined else len(records)
     return [*records[:first], *whole, *records[first:]]
