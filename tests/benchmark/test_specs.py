@@ -154,13 +154,21 @@ def test_baselines_run_under_one_protocol(name, baseline):
     assert {key: getattr(model, key) for key in wanted} == wanted
 
 
+RP_STOPS = {"epochs": 50, "validation": 0.1, "patience": 10}
+"""How the paper of Rank Pruning ends a training."""
+
+LONGER = ("RP, last epoch", "VPU, epochs of a pass over U", "VPU, 120 passes over U")
+"""What happens with the length of the other rows."""
+
+
 @pytest.mark.parametrize("name", TABLE_2)
 def test_rank_pruning_has_the_same_network(name):
     row = rows(name)["RP"]
     model = built(row)
-    wanted = {**ADAM, "network": BACKBONE[name]}
+    wanted = {**ADAM, "network": BACKBONE[name], **RP_STOPS}
     assert {key: getattr(model.estimator, key) for key in wanted} == wanted
     assert {f"estimator__{key}" for key in wanted} <= set(row.parameters)
+    assert row.selection == "label-free"
     assert (model.folds, model.estimator.balance) == (3, None)
 
 
@@ -171,7 +179,8 @@ def test_rank_pruning_has_the_same_network(name):
 def test_vpu_keeps_its_own_optimiser(name, lr, weight):
     model = built(rows(name)["VPU"])
     assert (model.lr, model.mixup_weight, model.mixup_alpha) == (lr, weight, 0.3)
-    assert (model.epochs, model.batch_size) == (120, 256)
+    assert (model.epochs, model.epoch_steps, model.batch_size) == (50, 30, 500)
+    assert model.patience >= model.epochs
     assert (model.network, model.top) == (BACKBONE[name], "max")
 
 
@@ -200,7 +209,9 @@ def test_rows_of_table_2(name):
         ruled, last = found[label], found[f"{label}, last epoch"]
         differ = {k for k, v in last.parameters.items() if ruled.parameters[k] != v}
         assert differ == {off}
-    assert len(found) == 10 + 2 + 2 + 2 * len(STRONGEST) + 1 + 3
+    longer = LONGER if name == "table2-fmnist" else ()
+    assert set(longer) <= set(found)
+    assert len(found) == 10 + 2 + 2 + len(longer) + 2 * len(STRONGEST) + 1 + 3
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import roc_auc_score
 
 from denspu import make
-from denspu.classifiers import BackboneClassifier, VGG16Classifier
+from denspu.classifiers import BackboneClassifier, VGG16Classifier, network
 from denspu.exceptions import InvalidParameterError
 from denspu.methods.rank_pruning import RankPruning
 from denspu.networks.backbones import build_backbone
@@ -73,7 +74,14 @@ def test_same_seed_same_answers():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"network": "vgg16"}, {"batch_size": 1}, {"max_steps": 0}, {"balance": "both"}],
+    [
+        {"network": "vgg16"},
+        {"batch_size": 1},
+        {"max_steps": 0},
+        {"balance": "both"},
+        {"validation": 0.8},
+        {"patience": 0},
+    ],
     ids=str,
 )
 def test_bad_parameters(settings):
@@ -100,6 +108,77 @@ def test_the_papers_base_configuration_is_12600_steps():
     assert VGG16Classifier(max_steps=12_599)._within_steps(steps).epochs == 199
     assert VGG16Classifier(max_steps=12_600)._within_steps(625).epochs == 20
     assert VGG16Classifier()._within_steps(625).epochs == 200
+
+
+# --- a hold-out chooses the epoch -----------------------------------------------------
+
+
+def noisy(n=80):
+    """Pictures whose labels are wrong for a third: a network learns them by heart."""
+    X, y = pictures((6, 6), n=n)
+    wrong = np.random.default_rng(1).random(n) < 0.3
+    return X, np.where(wrong, 1 - y, y)
+
+
+def watched_rows(monkeypatch):
+    """Note the pixels that training steps see."""
+    seen = []
+    real = network.weighted_logistic_loss
+
+    def noting(module, batch):
+        if torch.is_grad_enabled():
+            seen.append(batch[0])
+        return real(module, batch)
+
+    monkeypatch.setattr(network, "weighted_logistic_loss", noting)
+    return seen
+
+
+def test_held_out_rows_are_not_learned_from(monkeypatch):
+    seen = watched_rows(monkeypatch)
+    X, y = pictures((4, 4))
+    small(network="linear", epochs=2, validation=0.25).fit(X, y)
+    pixels = np.unique(torch.cat(seen).flatten(1).numpy(), axis=0)
+    assert len(pixels) == 30
+    levels = pixels.mean(axis=1) > 100 / 255
+    assert levels.sum() == 15  # a quarter of each class
+
+
+def test_the_epoch_with_the_least_held_out_loss_is_kept(monkeypatch):
+    kept = {}
+    real = network.held_out_loss
+
+    def noting(module, rows):
+        kept["rows"] = rows
+        return real(module, rows)
+
+    monkeypatch.setattr(network, "held_out_loss", noting)
+    X, y = noisy()
+    settings = {"network": "mlp", "epochs": 30, "lr": 3e-3, "validation": 0.25}
+    model = small(**settings, patience=None).fit(X, y)
+    losses = model.history_.column("held_out")
+    assert len(losses) == 30
+    assert np.argmin(losses) < 25
+    pixels, target, _ = (tensor.numpy() for tensor in kept["rows"])
+    with torch.inference_mode():
+        logits = model.module_(torch.from_numpy(pixels)).double().numpy()
+    loss = np.mean(np.logaddexp(0, -(2 * target - 1) * logits))
+    assert loss == pytest.approx(min(losses), abs=1e-5)
+    patient = small(**settings, patience=4).fit(X, y)
+    assert len(patient.history_) == np.argmin(losses) + 1 + 4
+
+
+def test_without_a_hold_out_the_last_epoch_stands():
+    model = small(network="linear", epochs=3).fit(*pictures((4, 4)))
+    assert "held_out" not in model.history_.last
+
+
+def test_too_few_rows_of_a_class_are_all_learned_from():
+    X, _ = pictures((4, 4))
+    y = np.ones(40, dtype=int)
+    y[0] = 0
+    model = small(network="linear", epochs=2, validation=0.2).fit(X, y)
+    assert "held_out" not in model.history_.last
 
 
 # --- inside a method ------------------------------------------------------------------

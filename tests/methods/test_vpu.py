@@ -135,6 +135,20 @@ def test_the_best_epoch_on_held_out_rows_is_kept(pu, monkeypatch):
     assert len(patient.history_) == np.argmin(losses) + 1 + 3
 
 
+def test_short_epochs_let_the_hold_out_be_looked_at_sooner(pu, monkeypatch):
+    steps = []
+    real = vpu.VPULoss.__call__
+
+    def watched(self, module, batch):
+        steps.append(1)
+        return real(self, module, batch)
+
+    monkeypatch.setattr(vpu.VPULoss, "__call__", watched)
+    model = fit(pu, epochs=6, batch_size=10, epoch_steps=3, patience=None)
+    assert len(steps) == 6 * 3
+    assert len(model.history_.column("held_out")) == 6
+
+
 def test_without_validation_the_last_epoch_stands(pu):
     model = fit(pu, validation=0.0, epochs=5)
     assert "held_out" not in model.history_.last
@@ -178,6 +192,7 @@ def test_same_seed_same_answers(pu):
         ("top", "mean"),
         ("validation", 0.9),
         ("patience", 0),
+        ("epoch_steps", 0),
     ],
 )
 def test_bad_settings_are_named(pu, name, value):

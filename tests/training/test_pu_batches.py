@@ -85,3 +85,21 @@ def test_rows_elsewhere_travel_to_the_device():
     assert not near.streams
     assert far.streams
     assert {t.device.type for t in next(far.epoch(generator()))} == {"meta"}
+
+
+def test_an_epoch_may_be_shorter_than_a_pass():
+    source = PUBatches(
+        torch.arange(40), torch.arange(4), torch.arange(40), batch_size=10, steps=3
+    )
+    generator = torch.Generator().manual_seed(0)
+    passes = [list(source.epoch(generator)) for _ in range(8)]
+    assert len(source) == 3
+    assert {len(batches) for batches in passes} == {3}
+    first = [torch.cat([u for _, u, _, _ in batches]).tolist() for batches in passes]
+    assert all(len(set(rows)) == 30 for rows in first)  # no row twice in an epoch
+    assert set().union(*first) == set(range(40))  # each epoch draws afresh
+
+
+def test_an_epoch_is_never_longer_than_a_pass():
+    rows = torch.arange(40)
+    assert len(PUBatches(rows, rows[:4], rows, batch_size=10, steps=9)) == 4

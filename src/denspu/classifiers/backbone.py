@@ -34,6 +34,11 @@ class BackboneClassifier(NetworkClassifier):
         Epochs are left out so that no more steps are taken.
     balance : {"batches", "weights", None}, default=None
         What to do about classes of unequal size, see :class:`NetworkClassifier`.
+    validation : float, default=0.0
+        Share of each class held out; the epoch with the least loss on it is kept.
+        0 keeps the last one.
+    patience : int or None, default=10
+        Epochs without a better one after which training ends.
     random_state, device, verbose
         As everywhere.
     """
@@ -46,6 +51,8 @@ class BackboneClassifier(NetworkClassifier):
         "weight_decay": (Number(0),),
         "max_steps": STEPS_RULE,
         "balance": BALANCE_RULE,
+        "validation": (Number(0, 0.5),),
+        "patience": (OneOf(None), Whole(1)),
     }
 
     def __init__(
@@ -58,6 +65,8 @@ class BackboneClassifier(NetworkClassifier):
         weight_decay: float = 5e-3,
         max_steps: int | None = None,
         balance: Literal["batches", "weights"] | None = None,
+        validation: float = 0.0,
+        patience: int | None = 10,
         random_state: RandomState = None,
         device: str = "auto",
         verbose: int = 0,
@@ -69,6 +78,8 @@ class BackboneClassifier(NetworkClassifier):
         self.weight_decay = weight_decay
         self.max_steps = max_steps
         self.balance = balance
+        self.validation = validation
+        self.patience = patience
         self.random_state = random_state
         self.device = device
         self.verbose = verbose

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from denspu._device import resolve_device
+from denspu._folds import make_folds
 from denspu._labels import validate_labels
 from denspu._parameters import OneOf, Whole, check_parameters
 from denspu._random import Randomness
@@ -26,6 +28,7 @@ from denspu.networks.pixels import PixelScale, to_tensor
 from denspu.training import (
     BalancedBatches,
     Batches,
+    KeepBest,
     TensorBatches,
     TrainingConfig,
     in_fixed_batches,
@@ -36,6 +39,9 @@ from denspu.training.batches import Batch
 BALANCE_RULE = (OneOf("batches", "weights", None),)
 STEPS_RULE = (OneOf(None), Whole(1))
 
+LOOK = 1024
+"""Rows looked at in one go between epochs."""
+
 
 class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Positive against negative images with a network of one logit.
@@ -45,7 +51,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
     sub-sampled afresh every epoch, as the paper does), ``"weights"`` (the weighted
     loss of the paper's future work: each class counts the same in total), or ``None``.
     ``sample_weight`` multiplies the loss of each row. ``max_steps`` bounds the training
-    whatever the number of rows: epochs are left out, at least one is taken.
+    whatever the number of rows: epochs are left out, at least one is taken. With a
+    ``validation`` share of each class held out, the epoch with the least loss on it is
+    kept, and training ends ``patience`` epochs after it.
     """
 
     inputs: ClassVar[tuple[str, ...]] = ("image",)
@@ -54,6 +62,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
     batch_size: int
     balance: str | None
     max_steps: int | None = None
+    validation: float = 0.0
+    patience: int | None = None
     image_size: int
     image_shape_: tuple[int, int, int]
     random_state: RandomState
@@ -78,16 +88,24 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.scale_ = PixelScale.of(images)
         device = resolve_device(self.device)
         randomness = Randomness(self.random_state)
-        batches = self._batches(images, positive, weight, device)
+        held = self._held_out(positive, randomness)
+        batches = self._batches(images[~held], positive[~held], weight[~held], device)
+        hooks = []
+        config = self._within_steps(len(batches))
+        if held.any():
+            kept_out = self._tensors(images[held], positive[held], weight[held], device)
+            hooks = [KeepBest(partial(held_out_loss, rows=kept_out))]
+            config = replace(config, plateau=KeepBest.patience(self.patience))
         with randomness.torch_scope("weights", device):
             self.module_ = self._build()
             self.history_ = train(
                 self.module_,
                 batches,
                 weighted_logistic_loss,
-                self._within_steps(len(batches)),
+                config,
                 device=device,
                 generator=randomness.generator("batches"),
+                hooks=hooks,
                 verbose=self.verbose,
                 name="classifier",
             )
@@ -100,6 +118,22 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
             return config
         epochs = max(1, self.max_steps // steps_per_epoch)
         return replace(config, epochs=min(config.epochs, epochs))
+
+    def _held_out(self, positive: BoolArray, randomness: Randomness) -> BoolArray:
+        """Return which rows training does not see: none where a class has too few."""
+        none = np.zeros(len(positive), dtype=bool)
+        if self.validation == 0:
+            return none
+        folds = max(2, round(1 / self.validation))
+        rng = randomness.numpy("classifier/held out")
+        held = make_folds(positive, None, folds, rng) == 0
+        classes = (
+            positive & held,
+            positive & ~held,
+            ~positive & held,
+            ~positive & ~held,
+        )
+        return held if all(some.any() for some in classes) else none
 
     def _weights(self, positive: BoolArray, images: Any, given: Any) -> FloatArray:
         weight = _check_sample_weight(given, images, dtype=np.float32)
@@ -114,14 +148,22 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
         weight: FloatArray,
         device: torch.device,
     ) -> Batches:
-        pixels = self._to_tensor(images).to(device)
-        is_positive = torch.from_numpy(positive).to(device)
-        tensors = (pixels, is_positive.float(), torch.from_numpy(weight).to(device))
+        tensors = self._tensors(images, positive, weight, device)
         if self.balance == "batches" and 2 * positive.sum() != len(positive):
             return BalancedBatches(
-                *tensors, positive=is_positive, batch_size=self.batch_size
+                *tensors, positive=tensors[1] > 0, batch_size=self.batch_size
             )
         return TensorBatches(*tensors, batch_size=self.batch_size)
+
+    def _tensors(
+        self,
+        images: Any,
+        positive: BoolArray,
+        weight: FloatArray,
+        device: torch.device,
+    ) -> Batch:
+        tensors = (torch.from_numpy(positive).float(), torch.from_numpy(weight))
+        return tuple(t.to(device) for t in (self._to_tensor(images), *tensors))
 
     def _to_tensor(self, images: Any) -> Tensor:
         return to_tensor(images, self.scale_, self.image_size)
@@ -164,3 +206,13 @@ def weighted_logistic_loss(module: nn.Module, batch: Batch) -> Tensor:
     logits = module(pixels).float()
     losses = F.binary_cross_entropy_with_logits(logits, target, reduction="none")
     return (weight * losses).mean()
+
+
+@torch.no_grad()
+def held_out_loss(module: nn.Module, rows: Batch) -> float:
+    """Return the loss of rows that training does not see, in evaluation mode."""
+    module.eval()
+    parts = zip(*(tensor.split(LOOK) for tensor in rows), strict=True)
+    total = sum(weighted_logistic_loss(module, part) * len(part[0]) for part in parts)
+    module.train()
+    return float(total) / len(rows[0])

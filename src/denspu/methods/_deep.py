@@ -157,6 +157,7 @@ class Task:
         pool: IntArray | None = None,
         batch_size: int | None = None,
         n_positive: int | None = None,
+        steps: int | None = None,
     ) -> PUBatches:
         """Return batches of P and the pool, or of other rows in their place."""
         return PUBatches(
@@ -165,6 +166,7 @@ class Task:
             self.index(self.pool if pool is None else pool),
             batch_size=batch_size or self.batch_size,
             n_positive=n_positive,
+            steps=steps,
             device=self.device,
         )
 

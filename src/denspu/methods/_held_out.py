@@ -9,16 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, nn
 
 from denspu._folds import make_folds
 from denspu._typing import IntArray
 from denspu.methods._deep import Task
 from denspu.methods._several import look
-from denspu.training import Hook, TrainState
+from denspu.training import KeepBest
 
 Measure = Callable[[Tensor, Tensor], Tensor]
-COLUMN = "held_out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,27 +52,11 @@ def split_off(task: Task, share: float, name: str) -> Split | None:
     return split if smallest > 0 and len(split.pool) > 1 else None
 
 
-class KeepBest(Hook):
-    """Measure held-out rows after each epoch; hand back the weights of the best."""
+def keep_best(task: Task, split: Split, measure: Measure) -> KeepBest:
+    """Return the hook that keeps the weights with the least ``measure(P, pool)``."""
+    held = (split.held_positive, split.held_pool)
 
-    def __init__(self, task: Task, split: Split, measure: Measure) -> None:
-        self.task = task
-        self.split = split
-        self.measure = measure
-        self.best = float("inf")
-        self.kept: dict[str, Tensor] = {}
+    def of(module: nn.Module) -> float:
+        return float(measure(*(look(module, task, rows, module) for rows in held)))
 
-    def on_epoch_end(self, state: TrainState) -> None:
-        """Write the measure beside the loss, and remember the weights if it is best."""
-        held = (self.split.held_positive, self.split.held_pool)
-        logits = [look(state.module, self.task, rows, state.module) for rows in held]
-        value = float(self.measure(*logits))
-        state.history.rows[-1][COLUMN] = value
-        if not self.kept or value < self.best or self.best != self.best:  # NaN
-            self.best = value
-            weights = state.module.state_dict().items()
-            self.kept = {name: tensor.detach().clone() for name, tensor in weights}
-
-    def on_train_end(self, state: TrainState) -> None:
-        """Put the best weights back."""
-        state.module.load_state_dict(self.kept)
+    return KeepBest(of)

@@ -22,9 +22,9 @@ from denspu.base import Rules
 from denspu.losses.mixup import beta_share, mixed
 from denspu.losses.variational import consistency, log_phi, variational
 from denspu.methods._deep import COMMON_RULES, Auto, DeepPU, Task
-from denspu.methods._held_out import COLUMN, KeepBest, Split, split_off
+from denspu.methods._held_out import Split, keep_best, split_off
 from denspu.methods._prior import SCENARIO_RULE, Scenario
-from denspu.training import Plateau
+from denspu.training import KeepBest
 from denspu.training.batches import Batch
 from denspu.training.memory import InParts, in_parts
 
@@ -74,6 +74,9 @@ class VPU(DeepPU):
         kept. 0 keeps those of the last epoch.
     patience : int or None, default=20
         Epochs without a better one after which training ends.
+    epoch_steps : int or None, default=None
+        Steps of an epoch; ``None``: a pass over U. With many rows a network may know P
+        by heart before the first pass ends, and the best weights are missed.
     scenario, encoder, network, epochs, batch_size, lr, weight_decay
         As in :class:`denspu.methods._deep.DeepPU`; ``batch_size`` rows of P come with
         as many of U.
@@ -95,6 +98,7 @@ class VPU(DeepPU):
         "top": (OneOf("positives", "max"),),
         "validation": (Number(0, 0.5),),
         "patience": (OneOf(None), Whole(1)),
+        "epoch_steps": (OneOf(None), Whole(1)),
     }
 
     def __init__(
@@ -105,6 +109,7 @@ class VPU(DeepPU):
         top: Literal["positives", "max"] = "positives",
         validation: float = 0.2,
         patience: int | None = 20,
+        epoch_steps: int | None = None,
         scenario: Scenario = "one-sample",
         encoder: Any = None,
         network: Any = "auto",
@@ -136,6 +141,7 @@ class VPU(DeepPU):
         self.top = top
         self.validation = validation
         self.patience = patience
+        self.epoch_steps = epoch_steps
 
     def _learn(self, task: Task) -> None:
         split = split_off(task, self.validation, "vpu")
@@ -144,9 +150,8 @@ class VPU(DeepPU):
         positive, pool = task.positive, task.pool
         if split is not None:
             positive, pool = split.positive, split.pool
-            hooks = [KeepBest(task, split, held_out_loss)]
-            if self.patience is not None:
-                changes["plateau"] = Plateau(self.patience, 0.0, COLUMN)
+            hooks = [keep_best(task, split, held_out_loss)]
+            changes["plateau"] = KeepBest.patience(self.patience)
         size = min(task.batch_size, len(pool))
         self.module_ = task.network()
         self.history_ = task.train(
@@ -154,7 +159,11 @@ class VPU(DeepPU):
             VPULoss(task.as_float, self.mixup_weight, self.mixup_alpha),
             "vpu",
             batches=task.batches(
-                positive=positive, pool=pool, batch_size=size, n_positive=size
+                positive=positive,
+                pool=pool,
+                batch_size=size,
+                n_positive=size,
+                steps=self.epoch_steps,
             ),
             hooks=hooks,
             betas=(0.5, 0.99),

@@ -10,6 +10,7 @@ from denspu.training.checkpoint import Checkpoint
 from denspu.training.config import Plateau, TrainingConfig
 from denspu.training.history import History
 from denspu.training.inference import in_fixed_batches
+from denspu.training.keep_best import KeepBest
 from denspu.training.loop import Hook, Step, TrainState, train
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Checkpoint",
     "History",
     "Hook",
+    "KeepBest",
     "PUBatches",
     "Plateau",
     "Step",

@@ -130,7 +130,8 @@ class PUBatches:
     """Labelled positives beside rows of a pool that stands for U.
 
     Every batch holds the same number of each, so that no mean is ever empty. Positives
-    come in turn, each as often as the others; an epoch is one pass over the pool.
+    come in turn, each as often as the others; an epoch is one pass over the pool, or
+    its first steps.
     Batches are ``(rows of P, rows of the pool, their numbers in P, in the pool)``.
 
     Parameters
@@ -143,6 +144,8 @@ class PUBatches:
         Rows of the pool in a batch.
     n_positive : int or None
         Rows of P in a batch; ``None``: their share of the pool, at least 2.
+    steps : int or None
+        Batches of an epoch, at most those of a pass; ``None``: the whole pass.
     device : torch.device, optional
         Where batches go.
     """
@@ -155,6 +158,7 @@ class PUBatches:
         *,
         batch_size: int,
         n_positive: int | None = None,
+        steps: int | None = None,
         device: torch.device | None = None,
     ) -> None:
         self.rows = rows
@@ -163,6 +167,8 @@ class PUBatches:
         self.batch_size = min(batch_size, len(pool))
         share = round(self.batch_size * len(positive) / len(pool))
         self.n_positive = n_positive or max(2, share)
+        a_pass = len(pool) // self.batch_size
+        self.steps = a_pass if steps is None else min(steps, a_pass)
         self.device = device
 
     @property
@@ -171,7 +177,7 @@ class PUBatches:
         return self.device is not None and self.device != self.rows.device
 
     def __len__(self) -> int:
-        return len(self.pool) // self.batch_size
+        return self.steps
 
     def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
         """Yield the batches of one epoch."""
