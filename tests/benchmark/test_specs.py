@@ -92,10 +92,14 @@ def test_every_cell_is_a_run_of_its_own(name):
 def test_the_last_epoch_is_judged_and_seeds_of_development_are_not_used(name):
     for row in spec(name).rows:
         given = row.parameters
-        chooses = (row.method == "vpu" and given.get("validation", 0.2) > 0) or (
-            row.method == "upu"
-            and given.get("network") in ("cnn", "mlp")
-            and given["stop_below"] == 0
+        chooses = (
+            (row.method == "vpu" and given.get("validation", 0.2) > 0)
+            or given.get("estimator__validation", 0) > 0
+            or (
+                row.method == "upu"
+                and given.get("network") in ("cnn", "mlp")
+                and given["stop_below"] == 0
+            )
         )
         assert row.selection == ("label-free" if chooses else "last"), row.name
     assert set(spec(name).seeds) <= set(range(5))
