@@ -96,6 +96,10 @@ class ModelVersionWarning(DensPUWarning):
     """A model was saved by versions that may answer differently."""
 
 
+class CompileWarning(DensPUWarning):
+    """Training goes on without compiled code, which could not be made here."""
+
+
 class PriorDisagreementWarning(DensPUWarning):
     """Estimators of the class prior give answers that lie far apart."""
 

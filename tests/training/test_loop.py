@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from denspu.exceptions import DensPUError
+from denspu.exceptions import CompileWarning, DensPUError
 from denspu.training import (
     Hook,
     Plateau,
@@ -471,3 +471,30 @@ def test_verbose_names_the_training(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1].startswith("toy")
     assert "2/2 loss" in lines[-1]
+
+
+# --- compiling ------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's own
+def test_training_goes_on_where_torch_cannot_compile(monkeypatch):
+    """A machine without a compiler: the same weights, and a word about it."""
+    from torch._inductor import config as inductor
+
+    monkeypatch.setattr(inductor.cpp, "cxx", ("/no/such/compiler",))
+    found, wanted = linear(), linear()
+    with pytest.warns(CompileWarning, match="compile=False") as told:
+        run(found, compile=True, epochs=3)
+    assert [w.category for w in told].count(CompileWarning) == 1
+    run(wanted, epochs=3)
+    assert all(map(np.array_equal, weights(found), weights(wanted)))
+
+
+def test_other_errors_of_a_compiled_network_are_raised(monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda module, **_: nn.Sequential(module))
+
+    def broken(module, batch):
+        raise RuntimeError("shapes do not fit")
+
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
+        run(linear(), loss=broken, compile=True)

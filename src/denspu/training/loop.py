@@ -8,6 +8,7 @@ loss function and perhaps a hook, never another loop.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from denspu._device import on_device
 from denspu._progress import progress
-from denspu.exceptions import DensPUError
+from denspu.exceptions import CompileWarning, DensPUError
 from denspu.training.batches import Batch, Batches
 from denspu.training.checkpoint import Checkpoint
 from denspu.training.config import Plateau, TrainingConfig
@@ -288,7 +289,7 @@ class _Runner:
         steps_per_epoch: int,
         average: EmaWeights | None = None,
     ) -> None:
-        self.module = module
+        self.module = self.plain = module
         if config.compile:
             self.module = cast(nn.Module, torch.compile(module, dynamic=False))
         self.config = config
@@ -378,8 +379,31 @@ class _Runner:
                 result = terms = None  # type: ignore[assignment]
                 if not (isinstance(loss_of, Thrifty) and loss_of.use_less_memory()):
                     raise
+            except RuntimeError as error:
+                if self.module is self.plain or not _of_compiler(error):
+                    raise
+                self._stop_compiling(error)
+                continue
             self.capture = False  # recomputing draws random numbers out of turn
             torch.cuda.empty_cache()
+
+    def _stop_compiling(self, error: RuntimeError) -> None:
+        """Go on with the network as it is where torch cannot compile it."""
+        self.module = self.plain
+        told = next(iter(str(error).splitlines()), type(error).__name__)
+        warnings.warn(
+            f"torch could not compile the network ({told}), so training goes on "
+            "without: the same answers, more slowly. Compiling needs a C compiler and, "
+            "on a GPU, Triton; compile=False does not try.",
+            CompileWarning,
+            stacklevel=2,
+        )
+
+
+def _of_compiler(error: RuntimeError) -> bool:
+    from torch._dynamo.exc import TorchDynamoException
+
+    return isinstance(error, TorchDynamoException)
 
 
 class _CapturedStep:
