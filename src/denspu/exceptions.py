@@ -19,6 +19,7 @@
     ├── WeakBoundaryWarning                 the boundary does not separate
     ├── FewRowsWarning                      too few rows to rely on estimates
     ├── ModelVersionWarning                 a model was saved by other versions
+    ├── CompileWarning                      training goes on uncompiled
     ├── PriorDisagreementWarning            estimates of the prior lie far apart
     └── SelectionWarning                    fewer negatives than asked for
 
