@@ -96,6 +96,13 @@ def test_command_leaves_the_machines_folders_out(monkeypatch, tmp_path):
     assert command() == "python benchmarks/digits.py"
 
 
+@pytest.mark.parametrize("program", ["bin/denspu", "denspu/__main__.py"])
+def test_command_of_the_program_itself(monkeypatch, tmp_path, program):
+    words = ["bench", "run", str(tmp_path / "a.toml"), "--row", "uPU, last epoch"]
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / program), *words])
+    assert command() == "denspu bench run a.toml --row 'uPU, last epoch'"
+
+
 def test_summarize():
     records = [record(seed, accuracy) for seed, accuracy in enumerate([0.5, 0.7, 0.9])]
     mean, spread, n = summarize(records, "accuracy")

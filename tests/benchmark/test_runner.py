@@ -265,7 +265,7 @@ def test_the_clock_judges_by_the_longest_of_the_row():
     assert not clock.allows("never seen")
 
 
-def test_rows_and_seeds_can_be_chosen(quick, tmp_path):
+def test_rows_seeds_and_tasks_can_be_chosen(quick, tmp_path):
     out = tmp_path / "records.jsonl"
     outcome = run(load_spec(quick), out, seeds=(11,), rows=("Rocchio",))
     assert outcome.ran == 2
@@ -274,6 +274,11 @@ def test_rows_and_seeds_can_be_chosen(quick, tmp_path):
         run(load_spec(quick), out, rows=("Roccio",))
     with pytest.raises(InvalidParameterError, match="seeds has 3"):
         run(load_spec(quick), out, seeds=(3,))
+    one = tmp_path / "one.jsonl"
+    run(load_spec(quick), one, seeds=(11,), tasks=("a pair of digits",))
+    assert {r.extra["task"] for r in read_records(one)} == {"a pair of digits"}
+    with pytest.raises(InvalidParameterError, match="tasks has 'pairs'"):
+        run(load_spec(quick), one, tasks=("pairs",))
 
 
 def test_two_runs_cannot_write_to_the_same_records(tmp_path):

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -81,8 +82,10 @@ def commit() -> str:
 
 def command() -> str:
     """Return the command line without the folders of the machine it ran on."""
-    words = [Path(w).name if Path(w).is_absolute() else w for w in sys.argv]
-    return " ".join(["python", *words])
+    program, *words = [Path(w).name if Path(w).is_absolute() else w for w in sys.argv]
+    if Path(program).name in ("denspu", "__main__.py"):
+        return shlex.join(["denspu", *words])
+    return shlex.join(["python", program, *words])
 
 
 def write_record(record: Record, path: str | Path) -> None:

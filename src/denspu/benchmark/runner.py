@@ -82,6 +82,7 @@ def run_spec(
     encoders: str | Path = "encoders",
     seeds: tuple[int, ...] | None = None,
     rows: tuple[str, ...] | None = None,
+    tasks: tuple[str, ...] | None = None,
     retry: bool = False,
     cell_limit: float | None = None,
     verbose: int = 1,
@@ -105,7 +106,7 @@ def run_spec(
         large GPU idle. Cells under ``max_seconds`` run one at a time all the same.
     encoders : path
         Folder of the encoders that rows share.
-    seeds, rows : optional
+    seeds, rows, tasks : optional
         Run only these.
     retry : bool
         Run cells again whose record is an error.
@@ -121,9 +122,9 @@ def run_spec(
     place = Place(device, Path(encoders), spec.name, spec_hash(spec), jobs)
     with only_writer(out):
         known = recorded(read_records(out))
-        borrow(spec, out, known, place, chosen(spec, seeds, rows))
+        wanted = chosen(spec, seeds, rows, tasks)
+        borrow(spec, out, known, place, wanted)
         clock = Clock(budget)
-        wanted = chosen(spec, seeds, rows)
         pending = [
             c for c in wanted if c.id not in known or (retry and failed(known[c.id]))
         ]
@@ -152,11 +153,15 @@ def run_spec(
 
 
 def chosen(
-    spec: Spec, seeds: tuple[int, ...] | None, rows: tuple[str, ...] | None
+    spec: Spec,
+    seeds: tuple[int, ...] | None = None,
+    rows: tuple[str, ...] | None = None,
+    tasks: tuple[str, ...] | None = None,
 ) -> list[Cell]:
-    """Return the cells of some seeds and rows."""
+    """Return the cells of some seeds, rows and tasks."""
     for argument, asked, known in (
         ("rows", rows, [row.name for row in spec.rows]),
+        ("tasks", tasks, [task.name for task in spec.tasks]),
         ("seeds", seeds, list(spec.seeds)),
     ):
         for one in asked or ():
@@ -170,6 +175,7 @@ def chosen(
         for cell in cells_of(spec)
         if (seeds is None or cell.seed in seeds)
         and (rows is None or cell.row.name in rows)
+        and (tasks is None or cell.task.name in tasks)
     ]
 
 

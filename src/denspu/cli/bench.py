@@ -53,6 +53,9 @@ def run(
     row: Annotated[
         list[str] | None, typer.Option(help="Only this row; may be repeated.")
     ] = None,
+    task: Annotated[
+        list[str] | None, typer.Option(help="Only this task; may be repeated.")
+    ] = None,
     retry: Annotated[
         bool, typer.Option(help="Run cells again whose record is an error.")
     ] = False,
@@ -76,6 +79,7 @@ def run(
         encoders=encoders,
         seeds=tuple(seed) if seed else None,
         rows=tuple(row) if row else None,
+        tasks=tuple(task) if task else None,
         retry=retry,
         cell_limit=cell_limit,
     )
