@@ -252,6 +252,31 @@ def test_mixup_loss_equals_its_twin():
 # --- PUbN -----------------------------------------------------------------------------
 
 
+def test_the_squared_error_is_the_true_one_less_a_constant():
+    """A population of three kinds of rows, and any σ on them."""
+    weight = np.array([0.5, 0.3, 0.2])
+    positive, known = np.array([0.9, 0.4, 0.0]), np.array([0.0, 0.5, 0.3])
+    seen = positive + known  # P(seen | kind)
+    prior, rho = weight @ positive, weight @ known
+    counts = 1000 * np.array([weight, weight * positive, weight * known])
+    constant = weight @ seen**2
+    for logits in ([0.0, 0.0, 0.0], [2.0, -1.0, 3.0], [-4.0, 0.3, 0.1]):
+        u, p, n = (
+            tensor(np.repeat(logits, count.round().astype(int))) for count in counts
+        )
+        found = biased.squared_error(p, u, prior, n, rho).item()
+        sigma = 1 / (1 + np.exp(-np.array(logits)))
+        assert found + constant == pytest.approx(weight @ (sigma - seen) ** 2, abs=1e-9)
+
+
+def test_the_squared_error_without_known_negatives():
+    p, u = tensor([0.0, 2.0]), tensor([-1.0, 0.0, 1.0])
+    sigma = 1 / (1 + np.exp(-np.array([-1.0, 0.0, 1.0])))
+    of_p = 1 / (1 + np.exp(-np.array([0.0, 2.0])))
+    wanted = np.mean(sigma**2) - 2 * 0.3 * of_p.mean()
+    assert biased.squared_error(p, u, 0.3).item() == pytest.approx(wanted)
+
+
 @given(logits, logits, logits, share)
 def test_seen_parts_equal_their_twin(p, u, n, prior):
     found = biased.seen_parts(tensor(p), tensor(u), prior, tensor(n), 0.2)

@@ -40,15 +40,16 @@ def test_it_learns(pu, variant):
 @pytest.mark.parametrize("scenario", ["one-sample", "two-sample"])
 def test_the_halves_are_apart_and_make_up_the_pool(pu, monkeypatch, scenario):
     found = {}
-    real = apu.halves
+    real = apu._Halves.of
 
-    def noted(task):
-        found["pool"], found["halves"] = task.pool, real(task)
+    def noted(task, positive, pool):
+        found["pool"], found["halves"] = task.pool, real(task, positive, pool)
         return found["halves"]
 
-    monkeypatch.setattr(apu, "halves", noted)
+    monkeypatch.setattr(apu._Halves, "of", noted)
     fit(pu, epochs=1, scenario=scenario)
-    first, second = (set(rows.tolist()) for rows in found["halves"])
+    halves = found["halves"]
+    first, second = set(halves.first.tolist()), set(halves.second.tolist())
     assert not first & second
     assert first | second == set(found["pool"].tolist())
     assert abs(len(first) - len(second)) <= 1

@@ -34,6 +34,23 @@ def seen_parts(
     return as_seen, as_unseen
 
 
+def squared_error(
+    positive: Tensor,
+    unlabeled: Tensor,
+    prior: float,
+    negative: Tensor | None = None,
+    rho: float = 0.0,
+) -> Tensor:
+    """Return E[(σ - P(seen | x))²] less a constant: how wrong σ is on held-out rows.
+
+    E_U[σ²] - 2 π E_P[σ] - 2 ρ E_bN[σ], by which the paper chooses the first network.
+    """
+    error = unlabeled.sigmoid().square().mean() - 2 * prior * positive.sigmoid().mean()
+    if negative is not None:
+        error = error - 2 * rho * negative.sigmoid().mean()
+    return error
+
+
 def made_up(logits: Tensor, seen: Tensor, eta: float) -> Tensor:
     """Return l(-f) (1 - σ) / σ where σ > η, else 0: what U leaves out beyond η."""
     odds = (1 - seen) / seen.clamp_min(1e-12)

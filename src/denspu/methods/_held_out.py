@@ -5,29 +5,35 @@ What is measured is a risk of P against U: no true label is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from torch import Tensor, nn
 
 from denspu._folds import make_folds
-from denspu._typing import IntArray
+from denspu._typing import BoolArray, IntArray
 from denspu.methods._deep import Task
 from denspu.methods._several import look
 from denspu.training import KeepBest
 
-Measure = Callable[[Tensor, Tensor], Tensor]
+Measure = Callable[..., Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
     """Row numbers to learn from, and those held out."""
 
+    held: BoolArray
+    """Of all rows."""
     positive: IntArray
     pool: IntArray
     held_positive: IntArray
     held_pool: IntArray
+
+    def part(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """Return those of some rows to learn from, and those held out."""
+        return rows[~self.held[rows]], rows[self.held[rows]]
 
 
 def split_off(task: Task, share: float, name: str) -> Split | None:
@@ -43,6 +49,7 @@ def split_off(task: Task, share: float, name: str) -> Split | None:
     folds = make_folds(labelled, task.groups, max(2, round(1 / share)), rng)
     held = folds == 0
     split = Split(
+        held,
         task.positive[~held[task.positive]],
         task.pool[~held[task.pool]],
         task.positive[held[task.positive]],
@@ -52,9 +59,11 @@ def split_off(task: Task, share: float, name: str) -> Split | None:
     return split if smallest > 0 and len(split.pool) > 1 else None
 
 
-def keep_best(task: Task, split: Split, measure: Measure) -> KeepBest:
-    """Return the hook that keeps the weights with the least ``measure(P, pool)``."""
-    held = (split.held_positive, split.held_pool)
+def keep_best(task: Task, held: Sequence[IntArray], measure: Measure) -> KeepBest:
+    """Return the hook that keeps the weights with the least measure of held-out rows.
+
+    ``measure`` takes the logits of each of the sets.
+    """
 
     def of(module: nn.Module) -> float:
         return float(measure(*(look(module, task, rows, module) for rows in held)))

@@ -52,10 +52,15 @@ class BesideBatches:
 
 
 def three_sets(
-    task: Task, beside: IntArray, size: int, pool: IntArray | None = None
+    task: Task,
+    beside: IntArray,
+    size: int,
+    *,
+    positive: IntArray | None = None,
+    pool: IntArray | None = None,
 ) -> BesideBatches:
     """Return batches of P, ``size`` rows of the pool, and as large a part of a set."""
-    batches = task.batches(pool=pool, batch_size=size)
+    batches = task.batches(positive=positive, pool=pool, batch_size=size)
     share = batches.batch_size / len(batches.pool)
     count = max(2, round(share * len(beside)))
     return BesideBatches(batches, task.index(beside), count)

@@ -6,6 +6,7 @@ Shift", NeurIPS 2020.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,9 +20,10 @@ from denspu.base import Rules
 from denspu.losses import absolute, risk_parts
 from denspu.losses.arbitrary_positive import recursive_risk, weighted_risk
 from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._held_out import keep_best, split_off
 from denspu.methods._prior import Scenario
 from denspu.methods._sets import SetsLoss, SetsRisk, three_sets
-from denspu.training import History
+from denspu.training import History, Hook
 
 
 class APU(DeepPU):
@@ -37,6 +39,9 @@ class APU(DeepPU):
         half. ``"apnu"``: the same, and P counts as positive too.
     rho : float, default=0.5
         ``"apnu"`` only: how much the second half counts against P; 1 is ``"wuu"``.
+    validation : float, default=0.0
+        Share of P and U held out; of each network the epoch with the least risk on it
+        is kept, as in the paper. 0 keeps the last ones.
     prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
         As in :class:`denspu.methods._deep.DeepPU`; ``epochs`` of each network.
     max_seconds, random_state, device, verbose
@@ -52,6 +57,7 @@ class APU(DeepPU):
         **DeepPU._rules,
         "variant": (OneOf("purr", "wuu", "apnu"),),
         "rho": (Number(0, 1),),
+        "validation": (Number(0, 0.5),),
     }
 
     def __init__(
@@ -59,6 +65,7 @@ class APU(DeepPU):
         *,
         variant: Literal["purr", "wuu", "apnu"] = "purr",
         rho: float = 0.5,
+        validation: float = 0.0,
         prior: float | Literal["estimate"] = "estimate",
         scenario: Scenario = "one-sample",
         encoder: Any = None,
@@ -88,29 +95,43 @@ class APU(DeepPU):
         )
         self.variant = variant
         self.rho = rho
+        self.validation = validation
 
     def _learn(self, task: Task) -> None:
-        first, second = halves(task)
+        split = split_off(task, self.validation, "apu")
+        learned = _Halves.of(task, task.positive, task.pool)
+        held = None
+        if split is not None and len(split.held_pool) > 1:
+            learned = _Halves.of(task, split.positive, split.pool)
+            held = _Halves.of(task, split.held_positive, split.held_pool)
         self.first_history_: History | None = None
-        risk = self._recursive if self.variant == "purr" else self._weighted
-        loss = SetsLoss(task.as_float, risk(task, first))
-        size = max(1, task.batch_size // 2)
+        prepare = self._recursive if self.variant == "purr" else self._weighted
+        risk = prepare(task, learned, held)
         self.module_ = task.network()
         self.history_ = task.train(
             self.module_,
-            loss,
+            SetsLoss(task.as_float, risk),
             "apu",
-            batches=three_sets(task, first, size, second),
+            batches=three_sets(
+                task,
+                learned.first,
+                max(1, task.batch_size // 2),
+                positive=learned.positive,
+                pool=learned.second,
+            ),
+            hooks=[] if held is None else [_keep_least(task, held, risk)],
         )
 
-    def _recursive(self, task: Task, first: IntArray) -> SetsRisk:
+    def _recursive(
+        self, task: Task, learned: _Halves, held: _Halves | None
+    ) -> SetsRisk:
         def risk(p: Tensor, second: Tensor, first: Tensor, *numbers: Tensor) -> Tensor:
             return recursive_risk(p, first, second, task.prior, task.prior)
 
         return risk
 
-    def _weighted(self, task: Task, first: IntArray) -> SetsRisk:
-        negative = self._negative_share(task, first)
+    def _weighted(self, task: Task, learned: _Halves, held: _Halves | None) -> SetsRisk:
+        negative = self._negative_share(task, learned, held)
         rho = self.rho if self.variant == "apnu" else 1.0
 
         def risk(p: Tensor, second: Tensor, first: Tensor, *numbers: Tensor) -> Tensor:
@@ -119,27 +140,49 @@ class APU(DeepPU):
 
         return risk
 
-    def _negative_share(self, task: Task, first: IntArray) -> Tensor:
+    def _negative_share(
+        self, task: Task, learned: _Halves, held: _Halves | None
+    ) -> Tensor:
         """Return how likely each row is negative, by a network on P and one half."""
 
         def risk(positive: Tensor, pool: Tensor) -> Tensor:
             return absolute(*risk_parts(positive, pool, task.prior, "logistic"))
 
+        hooks = []
+        if held is not None:
+            hooks = [keep_best(task, (held.positive, held.first), risk)]
         module = task.network("first weights")
         self.first_history_ = task.train(
             module,
             task.loss(risk),
             "first",
-            batches=task.batches(pool=first),
+            batches=task.batches(positive=learned.positive, pool=learned.first),
             share=0.5,
+            hooks=hooks,
         )
         found = task.logits(module, np.arange(len(task.rows)))
         return torch.from_numpy(expit(-found).astype(np.float32)).to(task.device)
 
 
-def halves(task: Task) -> tuple[IntArray, IntArray]:
-    """Return two random halves of the pool; both are learned from."""
-    order = task.randomness.numpy("halves").permutation(task.pool)
-    if len(order) < 2:
-        return order, order
-    return order[: len(order) // 2], order[len(order) // 2 :]
+@dataclass(frozen=True, eq=False)
+class _Halves:
+    """P and two random halves of the pool."""
+
+    positive: IntArray
+    first: IntArray
+    second: IntArray
+
+    @classmethod
+    def of(cls, task: Task, positive: IntArray, pool: IntArray) -> _Halves:
+        """Divide a pool; a single row is in both halves."""
+        order = task.randomness.numpy("halves").permutation(pool)
+        if len(order) < 2:
+            return cls(positive, order, order)
+        return cls(positive, order[: len(order) // 2], order[len(order) // 2 :])
+
+
+def _keep_least(task: Task, held: _Halves, risk: SetsRisk) -> Hook:
+    """Return the hook that keeps the weights with the least risk on held-out rows."""
+    sets = (held.positive, held.second, held.first)
+    numbers = [task.index(rows).to(task.device) for rows in sets]
+    return keep_best(task, sets, lambda *logits: risk(*logits, *numbers))

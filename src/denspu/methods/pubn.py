@@ -6,6 +6,7 @@ Data", ICML 2019.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,15 +15,16 @@ from scipy.special import expit
 from torch import Tensor
 
 from denspu._parameters import Number, OneOf
-from denspu._typing import RandomState
+from denspu._typing import IntArray, RandomState
 from denspu.base import Rules
 from denspu.exceptions import InvalidParameterError
-from denspu.losses import non_negative
-from denspu.losses.biased_negative import seen_parts, weighted_risk
+from denspu.losses import non_negative, risk_parts, unbiased
+from denspu.losses.biased_negative import seen_parts, squared_error, weighted_risk
 from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._held_out import Measure, keep_best, split_off
 from denspu.methods._prior import Scenario
 from denspu.methods._sets import SetsLoss, three_sets
-from denspu.training import Batches, History
+from denspu.training import Batches, History, Hook
 
 
 class PUbN(DeepPU):
@@ -40,6 +42,9 @@ class PUbN(DeepPU):
     tau : float or None, default=None
         Share of the unseen negatives that serve as such. ``None``: 0.9, or 0.7 with
         known negatives.
+    validation : float, default=0.0
+        Share of P, U and the known negatives held out; of each network the epoch that
+        does best on it is kept, as in the paper. 0 keeps the last ones.
     prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
         As in :class:`denspu.methods._deep.DeepPU`; ``epochs`` of each of two networks.
     max_seconds, random_state, device, verbose
@@ -59,6 +64,7 @@ class PUbN(DeepPU):
         **DeepPU._rules,
         "rho": (OneOf("estimate"), Number(0, 1, "neither")),
         "tau": (OneOf(None), Number(0, 1, "right")),
+        "validation": (Number(0, 0.5),),
     }
 
     def __init__(
@@ -66,6 +72,7 @@ class PUbN(DeepPU):
         *,
         rho: float | Literal["estimate"] = "estimate",
         tau: float | None = None,
+        validation: float = 0.0,
         prior: float | Literal["estimate"] = "estimate",
         scenario: Scenario = "one-sample",
         encoder: Any = None,
@@ -95,12 +102,14 @@ class PUbN(DeepPU):
         )
         self.rho = rho
         self.tau = tau
+        self.validation = validation
 
     def _learn(self, task: Task) -> None:
         self.rho_ = self._share_of_known(task)
-        seen, self.first_history_ = self._seen(task)
+        sets = _Sets.of(task, self.validation)
+        seen, self.first_history_ = self._seen(task, sets)
         self.module_ = task.network()
-        self.history_ = self._classify(task, seen)
+        self.history_ = self._classify(task, sets, seen)
 
     def _share_of_known(self, task: Task) -> float:
         """Return ρ."""
@@ -117,12 +126,7 @@ class PUbN(DeepPU):
             )
         return float(self.rho)
 
-    def _batches(self, task: Task) -> Batches:
-        if not len(task.known_negative):
-            return task.batches()
-        return three_sets(task, task.known_negative, task.batch_size)
-
-    def _seen(self, task: Task) -> tuple[Tensor, History]:
+    def _seen(self, task: Task, sets: _Sets) -> tuple[Tensor, History]:
         """Learn σ, and return it for all rows."""
 
         def risk(positive: Tensor, pool: Tensor, *others: Tensor) -> Tensor:
@@ -130,13 +134,18 @@ class PUbN(DeepPU):
             parts = seen_parts(positive, pool, task.prior, known, self.rho_)
             return non_negative(*parts)
 
+        def error(positive: Tensor, pool: Tensor, *others: Tensor) -> Tensor:
+            known = others[0] if others else None
+            return squared_error(positive, pool, task.prior, known, self.rho_)
+
         module = task.network("first weights")
         history = task.train(
             module,
             SetsLoss(task.as_float, risk),
             "first",
-            batches=self._batches(task),
+            batches=sets.batches(task),
             share=0.5,
+            hooks=sets.hooks(task, error),
         )
         every = np.arange(len(task.rows))
         seen = expit(task.logits(module, every)).astype(np.float32)
@@ -145,7 +154,7 @@ class PUbN(DeepPU):
         self.eta_ = float(np.quantile(seen[task.pool], share))
         return torch.from_numpy(seen).to(task.device), history
 
-    def _classify(self, task: Task, seen: Tensor) -> History:
+    def _classify(self, task: Task, sets: _Sets, seen: Tensor) -> History:
         eta, prior = self.eta_, task.prior
 
         def without(p: Tensor, u: Tensor, of_p: Tensor, of_u: Tensor) -> Tensor:
@@ -163,10 +172,55 @@ class PUbN(DeepPU):
                 self.rho_,
             )
 
+        def error(positive: Tensor, pool: Tensor, *others: Tensor) -> Tensor:
+            return unbiased(*risk_parts(positive, pool, prior, "sigmoid"))
+
         chosen = beside if len(task.known_negative) else without
         return task.train(
             self.module_,
             SetsLoss(task.as_float, chosen),
             "second",
-            batches=self._batches(task),
+            batches=sets.batches(task),
+            hooks=sets.hooks(task, error),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Sets:
+    """P, the pool and the known negatives, less what is held out of them."""
+
+    positive: IntArray
+    pool: IntArray
+    known: IntArray
+    held: tuple[IntArray, ...] = ()
+
+    @classmethod
+    def of(cls, task: Task, share: float) -> _Sets:
+        """Divide the rows; where too few are left on a side, hold out none."""
+        whole = cls(task.positive, task.pool, task.known_negative)
+        split = split_off(task, share, "pubn")
+        if split is None:
+            return whole
+        held = (split.held_positive, split.held_pool)
+        known, held_known = split.part(task.known_negative)
+        if not len(task.known_negative):
+            return cls(split.positive, split.pool, known, held)
+        if not len(known) or not len(held_known):
+            return whole
+        return cls(split.positive, split.pool, known, (*held, held_known))
+
+    def batches(self, task: Task) -> Batches:
+        """Return batches of what is learned from."""
+        if not len(self.known):
+            return task.batches(positive=self.positive, pool=self.pool)
+        return three_sets(
+            task,
+            self.known,
+            task.batch_size,
+            positive=self.positive,
+            pool=self.pool,
+        )
+
+    def hooks(self, task: Task, measure: Measure) -> list[Hook]:
+        """Return what keeps the best weights, if anything is held out."""
+        return [keep_best(task, self.held, measure)] if self.held else []

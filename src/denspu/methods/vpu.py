@@ -150,7 +150,8 @@ class VPU(DeepPU):
         positive, pool = task.positive, task.pool
         if split is not None:
             positive, pool = split.positive, split.pool
-            hooks = [keep_best(task, split, held_out_loss)]
+            held = (split.held_positive, split.held_pool)
+            hooks = [keep_best(task, held, held_out_loss)]
             changes["plateau"] = KeepBest.patience(self.patience)
         size = min(task.batch_size, len(pool))
         self.module_ = task.network()
