@@ -97,6 +97,22 @@ def test_only_specs_with_records_have_a_section(folders):
     assert page.endswith("Specs without a record so far: `second`.\n")
 
 
+def test_sections_can_be_found_and_numbered_tables_come_first(folders):
+    specs, _ = folders
+    spec = (specs / "second.toml").read_text("utf-8")
+    titled = spec.replace("The second", "Table 9: 1 % of P, a_b – c")
+    (specs / "table9.toml").write_text(titled, "utf-8")
+    write(folders, "first", 0.5)
+    write(folders, "table9", 0.6)
+    page = results_page(*folders)
+    contents = [
+        "- [Table 9: 1 % of P, a_b – c](#table-9-1--of-p-a_b--c)",
+        "- [The first](#the-first)",
+    ]
+    assert "\n".join(contents) in page
+    assert page.index("## Table 9") < page.index("## The first")
+
+
 def test_nothing_recorded_is_said(folders):
     write(folders, "first", 0.5, note="a record of another script")
     page = results_page(*folders)

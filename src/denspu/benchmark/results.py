@@ -83,19 +83,30 @@ def _bullets(sentences: Sequence[str]) -> str:
 def results_page(specs_folder: str | Path, records_folder: str | Path) -> str:
     """Return the page of all specs in a folder that have records.
 
-    Records of the spec ``NAME.toml`` are in ``NAME.jsonl``. Specs without a record are
-    named at the end.
+    Records of the spec ``NAME.toml`` are in ``NAME.jsonl``. Numbered tables come first;
+    specs without a record are named at the end.
     """
-    parts, empty = [INTRO], []
-    for path in sorted(Path(specs_folder).glob("*.toml")):
+    sections, titles, empty = [], [], []
+    for path in sorted(Path(specs_folder).glob("*.toml"), key=_place):
         spec = load_spec(path)
         records = read_records(Path(records_folder) / f"{spec.name}.jsonl")
         if recorded(records):
-            parts.append(spec_markdown(spec, records, level=2))
+            sections.append(spec_markdown(spec, records, level=2))
+            titles.append(plain(spec.title))
         else:
             empty.append(f"`{spec.name}`")
-    if len(parts) == 1:
-        parts.append(NOTHING)
+    contents = "\n".join(f"- [{title}](#{anchor(title)})" for title in titles)
+    parts = [INTRO, contents, *sections] if sections else [INTRO, NOTHING]
     if empty:
         parts.append(f"Specs without a record so far: {', '.join(empty)}.")
     return "\n\n".join(parts) + "\n"
+
+
+def _place(path: Path) -> tuple[bool, str]:
+    return not path.stem.startswith("table"), path.stem
+
+
+def anchor(title: str) -> str:
+    """Return what a heading is called in links, as GitHub and others make it."""
+    kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
+    return kept.replace(" ", "-")
