@@ -93,7 +93,7 @@ def test_the_last_epoch_is_judged_and_seeds_of_development_are_not_used(name):
     for row in spec(name).rows:
         given = row.parameters
         chooses = (
-            (row.method == "vpu" and given.get("validation", 0.2) > 0)
+            given.get("validation", 0.2 if row.method == "vpu" else 0) > 0
             or given.get("estimator__validation", 0) > 0
             or (
                 row.method == "upu"
@@ -120,9 +120,9 @@ ADAM = {"epochs": 120, "batch_size": 256, "lr": 5e-4, "weight_decay": 5e-3}
 CONSTANTS = {
     "nnPU": {"beta": 0, "gamma": 1},
     "PUSB": {"beta": 0, "gamma": 1},
-    "PUbN": {"tau": 0.9},
+    "PUbN": {"tau": 0.9, "validation": 0.1667},
     "self-PU": {"paces": [0.08, 0.12], "warmup": 10 / 200, "growing": 40 / 200},
-    "aPU": {"variant": "purr"},
+    "aPU": {"variant": "purr", "validation": 0.1667},
     "ImbPU": {"balanced_prior": 0.5, "beta": 0, "gamma": 1},
     "Dist-PU": {
         "warm_up": 60 / 120,
@@ -161,8 +161,14 @@ def test_baselines_run_under_one_protocol(name, baseline):
 RP_STOPS = {"epochs": 50, "validation": 0.1, "patience": 10}
 """How the paper of Rank Pruning ends a training."""
 
-LONGER = ("RP, last epoch", "VPU, epochs of a pass over U", "VPU, 120 passes over U")
-"""What happens with the length of the other rows."""
+LONGER = (
+    "RP, last epoch",
+    "PUbN, last epoch",
+    "aPU, last epoch",
+    "VPU, epochs of a pass over U",
+    "VPU, 120 passes over U",
+)
+"""Without the rules of their papers."""
 
 
 @pytest.mark.parametrize("name", TABLE_2)
