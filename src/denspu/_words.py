@@ -1,6 +1,9 @@
-"""Numbers in words: with their nouns, and as times."""
+"""Numbers in words: with their nouns, and as times; what items are called."""
 
 from __future__ import annotations
+
+NOUNS = {"image": "image", "text": "text", "table": "row", "embedding": "embedding"}
+"""What one item of a kind is called."""
 
 
 def many(n: int, noun: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from numpy.typing import NDArray
 
 from denspu._validation import take_rows
+from denspu._words import NOUNS, many
 from denspu.exceptions import InvalidInputError, InvalidParameterError, did_you_mean
 
 ItemKind: TypeAlias = Literal["image", "table", "text", "embedding"]
@@ -78,8 +79,7 @@ class Items:
 
     def summary(self) -> str:
         """Return one line: how many of what, how fast, how many skipped."""
-        noun = {"image": "images", "text": "texts", "embedding": "embeddings"}
-        parts = [f"{len(self):,} {noun.get(self.kind, 'rows')}"]
+        parts = [many(len(self), NOUNS[self.kind])]
         if self.kind == "image":
             height, width, channels = self.X.shape[1:]
             parts.append(f"{height}×{width}×{channels} {self.X.dtype}")
@@ -131,9 +131,6 @@ def need_column(names: Sequence[str], wanted: str, argument: str, where: str) ->
     )
 
 
-NOUNS = {"image": "images", "table": "rows", "text": "texts"}
-
-
 def need_some(items: Items) -> Items:
     """Return the items, or say why there is none."""
     if len(items):
@@ -153,6 +150,6 @@ def nothing_left(
         return InvalidInputError(needed.get(kind, f"{source} holds no {kind}."))
     first = "; ".join(f"{item}: {reason}" for item, reason in skipped[:3])
     return InvalidInputError(
-        f"None of the {n_skipped} {NOUNS.get(kind, 'embeddings')} in {source} could be "
+        f"None of the {n_skipped} {NOUNS[kind]}s in {source} could be "
         f"used ({first}). Check that the files are whole and that you may read them."
     )

@@ -8,15 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from denspu._words import span
+from denspu._words import NOUNS, span
 from denspu.runs.facts import RunFacts
 
-NOUNS = {
-    "image": ("image", "images"),
-    "table": ("row", "rows"),
-    "text": ("text", "texts"),
-    "embedding": ("item", "items"),
-}
 UNSEEN = dict.fromkeys(
     [
         *(c for c in range(0x20) if c not in (0x09, 0x0A)),
@@ -218,8 +212,12 @@ class Pointer:
 
 
 def noun(kind: str, n: float = PAIR) -> str:
-    """Return what the items are called, in singular for one."""
-    return NOUNS.get(kind, NOUNS["embedding"])[n != 1]
+    """Return what the items are called, in singular for one.
+
+    Embeddings stand for something that is not on the page: items.
+    """
+    one = "item" if kind == "embedding" else NOUNS.get(kind, "item")
+    return one if n == 1 else f"{one}s"
 
 
 def headline(facts: RunFacts) -> str:

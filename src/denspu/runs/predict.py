@@ -20,13 +20,12 @@ import numpy as np
 
 from denspu._parameters import Whole
 from denspu._typing import FloatArray
-from denspu._words import many
+from denspu._words import NOUNS, many
 from denspu.data._find import Source
 from denspu.data._tables import require_pyarrow
 from denspu.exceptions import DensPUError, InvalidParameterError, RunFolderError
 from denspu.runs.options import AS_FITTED, Reading
 from denspu.runs.scoring import CHUNK, Scorer, cut_of, open_model
-from denspu.runs.words import NOUNS
 
 COLUMNS = ("item", "score", "probability", "rank", "decision")
 SUFFIXES = (".csv", ".parquet")
@@ -66,7 +65,7 @@ class Prediction:
 
     def summary(self) -> str:
         """Return one line: how many, how many called positive, how fast."""
-        items = many(self.n_items, NOUNS.get(self.kind, "embedding"))
+        items = many(self.n_items, NOUNS[self.kind])
         return (
             f"{items} · {self.n_called:,} called positive · "
             f"{self.n_skipped:,} skipped · {self.per_second:,.0f} a second"

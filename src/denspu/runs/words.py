@@ -8,13 +8,11 @@ from typing import Any
 
 from denspu._stages import Stage
 from denspu._typing import BoolArray
-from denspu._words import does, many
+from denspu._words import NOUNS, does, many
 from denspu.runs.facts import RunFacts
 from denspu.runs.folder import REPORT, SKIPPED
 from denspu.runs.options import RunOptions
 from denspu.runs.reading import RunData
-
-NOUNS = {"image": "image", "text": "text", "table": "row", "embedding": "embedding"}
 
 PARTS = {
     "CAEEncoder": "autoencoder",
