@@ -89,7 +89,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
         device = resolve_device(self.device)
         randomness = Randomness(self.random_state)
         held = self._held_out(positive, randomness)
-        batches = self._batches(images[~held], positive[~held], weight[~held], device)
+        seen = ~held if held.any() else slice(None)  # which copies nothing
+        batches = self._batches(images[seen], positive[seen], weight[seen], device)
         hooks = []
         config = self._within_steps(len(batches))
         if held.any():

@@ -105,8 +105,11 @@ class APU(DeepPU):
             learned = _Halves.of(task, split.positive, split.pool)
             held = _Halves.of(task, split.held_positive, split.held_pool)
         self.first_history_: History | None = None
-        prepare = self._recursive if self.variant == "purr" else self._weighted
-        risk = prepare(task, learned, held)
+        risk = (
+            self._recursive(task)
+            if self.variant == "purr"
+            else self._weighted(task, learned, held)
+        )
         self.module_ = task.network()
         self.history_ = task.train(
             self.module_,
@@ -122,9 +125,7 @@ class APU(DeepPU):
             hooks=[] if held is None else [_keep_least(task, held, risk)],
         )
 
-    def _recursive(
-        self, task: Task, learned: _Halves, held: _Halves | None
-    ) -> SetsRisk:
+    def _recursive(self, task: Task) -> SetsRisk:
         def risk(p: Tensor, second: Tensor, first: Tensor, *numbers: Tensor) -> Tensor:
             return recursive_risk(p, first, second, task.prior, task.prior)
 
