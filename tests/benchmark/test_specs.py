@@ -200,7 +200,7 @@ def test_rows_of_table_2(name):
     assert list(found)[:10] == TEN
     assert dict(found[AS_PRINTED].parameters) == {"preset": "paper"}
     assert not found[OURS].parameters
-    assert (found[OURS].encoder, spec(name).reference) == ("shared", OURS)
+    assert (found[OURS].encoder, spec(name).reference) == ("own", OURS)
     for label in STRONGEST:
         for words, prior in (("true", "true"), ("estimated", "estimate")):
             row = found[f"{label}, shared encoder, {words} prior"]
@@ -425,7 +425,8 @@ def test_biased_labels_run_as_random_ones_do():
         twin = elsewhere[name]
         assert dict(row.parameters) == dict(twin.parameters)
         assert (row.method, row.prior) == (twin.method, twin.prior)
-        assert row.encoder == twin.encoder
+        if name != OURS:  # which shares its encoder here, to train one less
+            assert row.encoder == twin.encoder
 
 
 SIZES = {"cifar10": 5_000, "fashion-mnist": 6_000}
