@@ -1,6 +1,7 @@
 """Parts of the rows such that each is judged by models that have not seen it.
 
-The one place where folds are dealt; no group is ever split. There are three ways:
+The one place where folds are dealt; no group is ever split. There are three ways, and
+:func:`hold_out` for a single part:
 
 - :func:`make_folds` deals at random, in as many folds as asked for.
 - :func:`deal_folds` is for rare positives: fewer folds where few rows or groups hold
@@ -31,6 +32,28 @@ def make_folds(
     for some in (np.flatnonzero(holds), np.flatnonzero(~holds)):
         of_unit[some] = rng.permutation(len(some)) % n_folds
     return of_unit[unit]
+
+
+def share_held(
+    positive: BoolArray,
+    groups: IntArray | None,
+    share: float,
+    rng: np.random.Generator,
+) -> BoolArray:
+    """Return which rows make up about a share of P and of U."""
+    return make_folds(positive, groups, max(2, round(1 / share)), rng) == 0
+
+
+def hold_out(
+    positive: BoolArray,
+    groups: IntArray | None,
+    share: float,
+    rng: np.random.Generator,
+) -> BoolArray:
+    """Return which rows to hold out; none where a side would miss P or U."""
+    held = share_held(positive, groups, share, rng)
+    sides = (held & positive, held & ~positive, ~held & positive, ~held & ~positive)
+    return held if all(side.any() for side in sides) else np.zeros_like(held)
 
 
 def deal_folds(

@@ -375,7 +375,7 @@ def _selection(spec: Spec) -> str:
     if not own:
         return f"{text}test set."
     return (
-        f"{text}test set; {', '.join(own)}: those that the method's own label-free "
+        f"{text}test set; {' · '.join(own)}: those that the method's own label-free "
         "rule chose."
     )
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from denspu._device import resolve_device
-from denspu._folds import make_folds
+from denspu._folds import hold_out
 from denspu._labels import validate_labels
 from denspu._parameters import OneOf, Whole, check_parameters
 from denspu._random import Randomness
@@ -35,12 +35,10 @@ from denspu.training import (
     train,
 )
 from denspu.training.batches import Batch
+from denspu.training.inference import LOOK, looking
 
 BALANCE_RULE = (OneOf("batches", "weights", None),)
 STEPS_RULE = (OneOf(None), Whole(1))
-
-LOOK = 1024
-"""Rows looked at in one go between epochs."""
 
 
 class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -122,19 +120,10 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _held_out(self, positive: BoolArray, randomness: Randomness) -> BoolArray:
         """Return which rows training does not see: none where a class has too few."""
-        none = np.zeros(len(positive), dtype=bool)
         if self.validation == 0:
-            return none
-        folds = max(2, round(1 / self.validation))
+            return np.zeros_like(positive)
         rng = randomness.numpy("classifier/held out")
-        held = make_folds(positive, None, folds, rng) == 0
-        classes = (
-            positive & held,
-            positive & ~held,
-            ~positive & held,
-            ~positive & ~held,
-        )
-        return held if all(some.any() for some in classes) else none
+        return hold_out(positive, None, self.validation, rng)
 
     def _weights(self, positive: BoolArray, images: Any, given: Any) -> FloatArray:
         weight = _check_sample_weight(given, images, dtype=np.float32)
@@ -209,11 +198,9 @@ def weighted_logistic_loss(module: nn.Module, batch: Batch) -> Tensor:
     return (weight * losses).mean()
 
 
-@torch.no_grad()
 def held_out_loss(module: nn.Module, rows: Batch) -> float:
-    """Return the loss of rows that training does not see, in evaluation mode."""
-    module.eval()
+    """Return the loss of rows that training does not see."""
     parts = zip(*(tensor.split(LOOK) for tensor in rows), strict=True)
-    total = sum(weighted_logistic_loss(module, part) * len(part[0]) for part in parts)
-    module.train()
-    return float(total) / len(rows[0])
+    with looking(module):
+        sums = [weighted_logistic_loss(module, part) * len(part[0]) for part in parts]
+    return float(sum(sums)) / len(rows[0])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor, nn
 
-from denspu._folds import make_folds
+from denspu._folds import share_held
 from denspu._typing import BoolArray, IntArray
 from denspu.methods._deep import Task
 from denspu.methods._several import look
@@ -46,8 +46,7 @@ def split_off(task: Task, share: float, name: str) -> Split | None:
     labelled = np.zeros(len(task.rows), dtype=bool)
     labelled[task.positive] = True
     rng = task.randomness.numpy(f"{name}/held out")
-    folds = make_folds(labelled, task.groups, max(2, round(1 / share)), rng)
-    held = folds == 0
+    held = share_held(labelled, task.groups, share, rng)
     split = Split(
         held,
         task.positive[~held[task.positive]],

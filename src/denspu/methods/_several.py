@@ -10,9 +10,7 @@ from torch import Tensor, nn
 
 from denspu._typing import IntArray
 from denspu.methods._deep import Task
-
-LOOK = 1024
-"""Rows looked at in one go between two epochs."""
+from denspu.training.inference import LOOK, looking
 
 
 def frozen(module: nn.Module) -> nn.Module:
@@ -35,19 +33,12 @@ def _numbers(module: nn.Module) -> list[Tensor]:
 def look(
     module: nn.Module, task: Task, rows: IntArray, answer: Callable[[Tensor], Tensor]
 ) -> Tensor:
-    """Return answers for some rows in the middle of a training.
-
-    The network is in evaluation mode meanwhile and stays on its device: a recorded
-    step goes on to find its weights where they were.
-    """
-    was_training = module.training
-    module.eval()
-    with torch.no_grad():
+    """Return answers for some rows in the middle of a training."""
+    with looking(module):
         found = [
             answer(task.as_float(task.rows[part].to(task.device))).float()
             for part in task.index(rows).split(LOOK)
         ]
-    module.train(was_training)
     return torch.cat(found)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
-from denspu._folds import make_folds
+from denspu._folds import hold_out
 from denspu._parameters import Number, Whole
 from denspu._typing import BoolArray, RandomState
 from denspu.base import Rules
@@ -175,12 +175,8 @@ class PULNS(DeepPU):
         """Return the held-out rows; none where a part would miss P or U."""
         positive = np.zeros(len(task.rows), dtype=bool)
         positive[task.positive] = True
-        folds = max(2, round(1 / self.held_out))
         rng = task.randomness.numpy("held out")
-        judges = make_folds(positive, task.groups, folds, rng) == 0
-        parts = (judges & positive, judges & ~positive, ~judges & positive)
-        whole = all(part.any() for part in (*parts, ~judges & ~positive))
-        return judges if whole else np.zeros_like(judges)
+        return hold_out(positive, task.groups, self.held_out, rng)
 
 
 class Pair(nn.Module):

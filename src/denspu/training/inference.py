@@ -6,7 +6,8 @@ run whatever the caller's batch, and results are equal bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,22 @@ import torch
 from torch import Tensor, nn
 
 from denspu._typing import FloatArray
+
+LOOK = 1024
+"""Rows looked at in one go between two epochs."""
+
+
+@contextmanager
+def looking(module: nn.Module) -> Iterator[None]:
+    """Look at a network in the middle of its training, in evaluation mode.
+
+    It stays on its device: a captured step goes on to find its weights where they were.
+    """
+    was_training = module.training
+    module.eval()
+    with torch.no_grad():
+        yield
+    module.train(was_training)
 
 
 def in_fixed_batches(
