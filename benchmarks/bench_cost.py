@@ -21,7 +21,7 @@ from pathlib import Path
 
 from denspu._device import resolve_device
 from denspu.benchmark import Record, device_name, read_records, write_record
-from denspu.benchmark.runner import run_spec
+from denspu.benchmark.runner import run_specs
 from denspu.benchmark.spec import Row, Spec, load_spec
 from denspu.training import loop
 
@@ -62,8 +62,8 @@ def seconds_of(spec: Spec, args: argparse.Namespace, jobs: int) -> dict[str, flo
     with tempfile.TemporaryDirectory() as top:
         out = Path(top) / "records.jsonl"
         start = time.perf_counter()
-        outcome = run_spec(
-            spec, out, device=args.device, jobs=jobs, encoders=top, verbose=0
+        outcome = run_specs(
+            [(spec, out)], device=args.device, jobs=jobs, encoders=top, verbose=0
         )
         total = time.perf_counter() - start
         records = read_records(out)
@@ -78,12 +78,9 @@ def seconds_of(spec: Spec, args: argparse.Namespace, jobs: int) -> dict[str, flo
 def run(args: argparse.Namespace) -> None:
     spec = sample(load_spec(args.spec), args.share, args.seed)
     device = str(resolve_device(args.device))
-    run_spec(  # data read, libraries loaded
-        replace(spec, rows=spec.rows[:1]),
-        Path(tempfile.mkdtemp()) / "records.jsonl",
-        device=args.device,
-        verbose=0,
-    )
+    first = replace(spec, rows=spec.rows[:1])
+    with tempfile.TemporaryDirectory() as top:  # data read, libraries loaded
+        run_specs([(first, Path(top) / "records.jsonl")], device=args.device, verbose=0)
     found: dict[str, dict[str, float]] = {}
     found["several at once"] = seconds_of(spec, args, args.jobs)
     print(f"{args.jobs} at once: {found['several at once']['total']:.1f} s", flush=True)

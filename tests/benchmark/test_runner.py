@@ -20,10 +20,10 @@ import torch
 from denspu.benchmark import read_records, work, write_record
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
 from denspu.benchmark.oracle import Supervised
-from denspu.benchmark.runner import Clock, only_writer, run_spec, work_through
+from denspu.benchmark.runner import Clock, only_writer, run_specs, work_through
 from denspu.benchmark.spec import load_spec, parse_spec
 from denspu.benchmark.work import Place, died, encoder_folder, make_data, run_cell
-from denspu.benchmark.workers import Ended, few_threads
+from denspu.benchmark.workers import Ended, Job, Processes, Worker, few_threads
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import (
     DensPUError,
@@ -84,7 +84,7 @@ OTHER = {"name": "other", "method": "rocchio_svm"}
 
 
 def run(spec, out, **settings):
-    return run_spec(spec, out, device="cpu", verbose=0, **settings)
+    return run_specs([(spec, out)], device="cpu", verbose=0, **settings)
 
 
 def figures(path):
@@ -571,7 +571,7 @@ def test_odd_figures_do_not_end_the_run(tmp_path, monkeypatch, part, value, erro
 def test_what_would_make_every_cell_fail_is_an_error_at_once(tmp_path, monkeypatch):
     out = tmp_path / "records.jsonl"
     with pytest.raises(DeviceError):
-        run_spec(spec_of(FAST), out, device="cuda:77", verbose=0)
+        run_specs([(spec_of(FAST), out)], device="cuda:77", verbose=0)
     monkeypatch.setattr(
         "denspu.benchmark.runner.loaded", lambda name: (_ for _ in ()).throw(Told(name))
     )
@@ -592,10 +592,10 @@ def test_a_cell_that_takes_too_long_is_ended(tmp_path):
 def test_a_script_without_a_guard_is_told(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
-        "from denspu.benchmark.runner import run_spec\n"
+        "from denspu.benchmark.runner import run_specs\n"
         "from denspu.benchmark.spec import load_spec\n"
-        f"run_spec(load_spec({str(tmp_path / 'quick.toml')!r}), "
-        f"{str(tmp_path / 'records.jsonl')!r}, device='cpu', jobs=2, verbose=0)\n"
+        f"run_specs([(load_spec({str(tmp_path / 'quick.toml')!r}), "
+        f"{str(tmp_path / 'records.jsonl')!r})], device='cpu', jobs=2, verbose=0)\n"
     )
     (tmp_path / "quick.toml").write_text(QUICK)
     done = subprocess.run(
@@ -680,8 +680,14 @@ def test_the_clock_learns_encoders_from_records(tmp_path):
     record = run_cell(cells_of(spec_of(FAST))[0], Place("cpu"))
     clock = Clock(100)
     seconds = {"total": 2.0, "shared_encoder": 150.0}
-    clock.learn_from(cell, replace(record, seconds=seconds))
-    assert clock.longest == {"fast": 2.0, "encoder of digits": 150.0}
+    place = Place("cpu", spec="made")
+    clock.learn_from(Job(cell, place), replace(record, seconds=seconds))
+    assert clock.longest == {"made: fast": 2.0, "encoder of digits": 150.0}
+
+
+def jobs_of(spec, encoders="encoders"):
+    place = Place("cpu", Path(encoders))
+    return [Job(cell, place) for cell in cells_of(spec)]
 
 
 class Watched:
@@ -717,11 +723,156 @@ def test_a_cell_bound_by_seconds_runs_alone():
          "parameters": {"max_seconds": 5}},
     )  # fmt: skip
     pool = Watched()
-    ended = list(work_through(cells_of(spec), pool, Clock(1e9), Place("cpu")))
+    ended = list(work_through(jobs_of(spec), pool, Clock(1e9)))
     assert len(ended) == 5
     assert pool.beside["bound"] == pool.beside["bound too"] == set()
     assert pool.beside["fast"] == {"other", "third"}
     assert pool.order == ["fast", "other", "third", "bound", "bound too"]
+
+
+HEAVY = {"method": "spy", "heavy": True}
+
+
+def test_of_heavy_cells_one_runs_at_a_time_beside_light_ones():
+    spec = spec_of(
+        FAST,
+        OTHER,
+        {**HEAVY, "name": "heavy"},
+        {**HEAVY, "name": "heavy too", "parameters": {"spy_share": 0.2}},
+        {"name": "light", "method": "ncpu"},
+    )
+    pool = Watched()
+    assert len(list(work_through(jobs_of(spec), pool, Clock(1e9)))) == 5
+    assert "heavy too" not in pool.beside["heavy"]
+    assert pool.beside["heavy"] == {"fast", "other", "light"}
+    assert pool.order == ["fast", "heavy", "other", "light", "heavy too"]
+
+
+class OneByOne(Watched):
+    """A pool of one."""
+
+    def free(self):
+        return not self.busy
+
+
+def test_one_at_a_time_cells_keep_their_order():
+    rows = FAST, {**HEAVY, "name": "heavy"}, OTHER
+    pool = OneByOne()
+    list(work_through(jobs_of(spec_of(*rows, seeds=(10, 11))), pool, Clock(1e9)))
+    assert pool.order == ["fast", "heavy", "other"] * 2
+
+
+class Trains(Watched):
+    """A pool that makes the folder of an encoder and remembers the jobs as begun."""
+
+    def __init__(self):
+        super().__init__()
+        self.begun = []
+
+    def begin(self, job):
+        assert not (job.heavy and any(one.heavy for one in self.busy))
+        self.begun.append((job.cell.row.name, job.cell.seed, job.encoder))
+        super().begin(job)
+
+    def wait(self):
+        job = self.busy[0]
+        [ended] = super().wait()
+        if not job.encoder:
+            return [ended]
+        encoder_folder(job.cell, job.place).mkdir(parents=True)
+        return [Ended(job, None, 0.0)]
+
+
+def test_encoders_are_trained_one_at_a_time_beside_light_cells(tmp_path):
+    shared = {**FAST, "encoder": "shared"}
+    spec = spec_of(OTHER, shared, seeds=(10, 11))
+    pool = Trains()
+    ended = list(work_through(jobs_of(spec, tmp_path), pool, Clock(1e9)))
+    assert len(ended) == 4
+    assert pool.begun == [
+        ("other", 10, False),
+        ("fast", 10, True),
+        ("other", 11, False),
+        ("fast", 11, True),
+        ("fast", 10, False),
+        ("fast", 11, False),
+    ]
+
+
+def test_a_heavy_job_goes_to_the_worker_that_did_the_last_one():
+    class Process:
+        def is_alive(self):
+            return True
+
+    pool = Processes(3)
+    light, heavy, other = (Worker(Process(), None) for _ in range(3))
+    heavy.last_was_heavy = True
+    pool.idle = [light, heavy, other]
+    assert pool._idle(heavy=True) is heavy
+    pool.idle.append(heavy)
+    assert pool._idle(heavy=False) is not heavy
+
+
+# --- several specs in one run ---------------------------------------------------------
+
+
+def test_several_specs_run_as_one(tmp_path):
+    one = spec_of(FAST, OTHER)
+    spy = {"name": "spy", "method": "spy"}
+    two = replace(spec_of({**FAST, "name": "the same"}, spy), name="two")
+    outs = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    specs = list(zip((one, two), outs, strict=True))
+    seen = []
+    outcome = run_specs(
+        specs,
+        device="cpu",
+        verbose=0,
+        report=lambda cell, record: seen.append(cell.title),
+    )
+    assert (outcome.ran, outcome.skipped, outcome.left) == (3, 0, 0)
+    assert seen == [f"{name} · digits · seed 10" for name in ("fast", "other", "spy")]
+    assert [r.variant for r in read_records(outs[0])] == ["fast", "other"]
+    taken, own = read_records(outs[1])
+    assert (taken.variant, own.variant) == ("the same", "spy")
+    assert taken.metrics == read_records(outs[0])[0].metrics
+    assert (taken.extra["spec"], taken.extra["taken_from"]) == ("two", "made")
+    assert (own.extra["spec"], own.extra["spec_hash"]) == ("two", spec_hash(two))
+    again = run_specs(specs, device="cpu", verbose=0)
+    assert (again.ran, again.skipped) == (0, 4)
+
+
+def test_rows_are_chosen_in_the_specs_that_have_them(tmp_path):
+    two = replace(spec_of({"name": "spy", "method": "spy"}), name="two")
+    specs = [(spec_of(FAST), tmp_path / "1.jsonl"), (two, tmp_path / "2.jsonl")]
+    outcome = run_specs(specs, device="cpu", verbose=0, rows=("spy",))
+    assert (outcome.ran, outcome.skipped) == (1, 0)
+    with pytest.raises(
+        InvalidParameterError, match=r"made and two have not.*fast, spy"
+    ):
+        run_specs(specs, device="cpu", verbose=0, rows=("spi",))
+
+
+def test_an_encoder_that_sees_no_label_serves_any_number_of_them(tmp_path):
+    row = {**FAST, "encoder": "shared"}
+    blind = {"positive_weight": 0, "epochs": 1, "batch_size": 64}
+
+    def cell(n, settings, **task):
+        return cells_of(spec_of(row, n_labeled=n, shared_encoder=settings, **task))[0]
+
+    few, many = cell(20, blind), cell(60, blind)
+    assert few.encoder_id == many.encoder_id
+    assert few.id != many.id
+    seeing = {**blind, "positive_weight": 0.5}
+    assert cell(20, seeing).encoder_id != cell(60, seeing).encoder_id
+    copies = {"scenario": "two-sample"}  # here P is put before U
+    assert cell(20, blind, **copies).encoder_id != cell(60, blind, **copies).encoder_id
+    made = []
+    for one in (few, many):
+        place = Place("cpu", tmp_path / str(one.task.n_labeled))
+        work.train_encoder(one, place)
+        made.append(work.shared_encoder(one, place)[0])
+    X = make_data(few.task, 10)[0].X[:50]
+    assert np.array_equal(made[0].transform(X), made[1].transform(X))
 
 
 def test_what_failed_here_is_taken_from_where_it_went_well(tmp_path):

@@ -571,6 +571,10 @@ MISTAKES = {
         changed("tasks", 0, "n_labeled", "many"),
         ["n_labeled='many' of task 1", "must be int or float"],
     ),
+    "text for truth": (
+        changed("rows", 1, "heavy", "yes"),
+        ["heavy='yes' of row 2", "must be true or false"],
+    ),
     "truth for text": (changed("note", True), ["note=True", "must be str"]),
     "one seed alone": (changed("seeds", 0), ["seeds=0", "must be a list"]),
     "seeds in words": (changed("seeds", ["0"]), ["seeds=['0']", "int values only"]),

@@ -58,6 +58,21 @@ def test_bench_run_prints_the_table_and_what_was_done(bench):
     assert "2 recorded before" in again.output
 
 
+def test_bench_run_takes_several_specs(tmp_path):
+    names = [tmp_path / f"{name}.toml" for name in ("one", "two")]
+    names[0].write_text(BENCH)
+    names[1].write_text(BENCH.replace("n_labeled = 30", "n_labeled = 31"))
+    command = ["bench", "run", *map(str, names), "--device", "cpu"]
+    refused = run(*command, "--records", str(tmp_path / "both.jsonl"))
+    assert "both.jsonl is one file, and 2 specs" in str(refused.exception)
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    for name in ("one", "two"):
+        assert f"{name}: 2 of 2 cells recorded" in done.output
+        assert len((tmp_path / f"{name}.jsonl").read_text().splitlines()) == 2
+    assert "4 cells run in" in done.output
+
+
 def test_bench_table_prints_what_run_printed(bench):
     spec, done = bench
     shown = run("bench", "table", str(spec))

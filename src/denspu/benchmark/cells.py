@@ -12,8 +12,10 @@ from denspu.benchmark.record import Record
 from denspu.benchmark.spec import Row, Spec, Task
 
 ID_LENGTH = 16
-WORDS_ONLY = ("name", "tasks", "printed", "note", "selection", "tuning")
-"""Settings that change how a table reads, not what is measured."""
+WORDS_ONLY = ("name", "tasks", "printed", "note", "selection", "tuning", "heavy")
+"""Settings that change how a table reads or a run is laid out, not what is measured."""
+OF_LABELS = ("n_labeled", "share_of", "mechanism")
+"""Settings of a task that change labels alone, where every row keeps its place."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,15 @@ class Cell:
 
     @property
     def encoder_id(self) -> str:
-        """Say which encoder it shares, whatever the task is called."""
-        facts = {"task": _facts(self.task), "settings": self.shared_encoder}
+        """Say which encoder it shares, whatever the task is called.
+
+        One that looks at no label is the same however many there are.
+        """
+        task = _facts(self.task)
+        unseen = self.shared_encoder.get("positive_weight") == 0
+        if unseen and self.task.scenario == "one-sample":
+            task = {k: v for k, v in task.items() if k not in OF_LABELS}
+        facts = {"task": task, "settings": self.shared_encoder}
         return f"{self.task.dataset}-{_hash(facts)}-{self.seed}"
 
     @property

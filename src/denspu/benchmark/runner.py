@@ -1,4 +1,4 @@
-"""Run the cells of a spec: skip what is recorded, stop at the budget, lose nothing.
+"""Run the cells of specs: skip what is recorded, stop at the budget, lose nothing.
 
 Each record is written the moment its cell ends, by this process alone. Kill it at any
 time: the next run goes on with the cells that are missing.
@@ -7,8 +7,8 @@ time: the next run goes on with the cells that are missing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -46,7 +46,7 @@ class Clock:
     budget: float
     began: float = field(default_factory=time.perf_counter)
     longest: dict[str, float] = field(default_factory=dict)
-    """Seconds of the longest cell, by row; the encoder of a data set has its own."""
+    """Seconds of the longest job of each kind (see :func:`_kind`)."""
 
     def elapsed(self) -> float:
         """Return the seconds since the run began."""
@@ -56,12 +56,12 @@ class Clock:
         """Remember how long a job took."""
         self.longest[what] = max(self.longest.get(what, 0.0), seconds)
 
-    def learn_from(self, cell: Cell, record: Record) -> None:
+    def learn_from(self, job: Job, record: Record) -> None:
         """Remember what a record says of its cell and of the encoder it shares."""
-        self.learn(cell.row.name, record.seconds["total"])
+        self.learn(_kind(job), record.seconds["total"])
         if "shared_encoder" in record.seconds:
-            kind = _encoder_kind(cell.task.dataset)
-            self.learn(kind, record.seconds["shared_encoder"])
+            encoder = replace(job, encoder=True)
+            self.learn(_kind(encoder), record.seconds["shared_encoder"])
 
     def allows(self, what: str) -> bool:
         """Tell whether a job would end in time, judged by others of its kind.
@@ -72,9 +72,38 @@ class Clock:
         return self.elapsed() + self.longest.get(what, unknown) <= self.budget
 
 
-def run_spec(
-    spec: Spec,
-    out: str | Path,
+@dataclass
+class Sheet:
+    """A spec, its records, and which of its cells are wanted."""
+
+    spec: Spec
+    out: Path
+    place: Place
+    wanted: list[Cell]
+    known: dict[str, Record] = field(default_factory=dict)
+
+    def pending(self, retry: bool) -> list[Job]:
+        """Return the cells without a record or, if asked, with that of an error."""
+        return [
+            Job(cell, self.place)
+            for cell in self.wanted
+            if cell.id not in self.known or (retry and failed(self.known[cell.id]))
+        ]
+
+    def write(self, record: Record) -> None:
+        """Add the record of a cell."""
+        write_record(record, self.out)
+        self.known[record.extra["cell"]] = record
+
+    def take(self, cell: Cell, found: Record) -> None:
+        """Add the record that the same cell has in another spec."""
+        extra = {**found.extra, **facts_of(cell, self.place)}
+        extra |= {"jobs": found.extra.get("jobs", 1), "taken_from": found.extra["spec"]}
+        self.write(replace(found, variant=cell.row.name, extra=extra))
+
+
+def run_specs(
+    specs: Sequence[tuple[Spec, str | Path]],
     *,
     budget: float = float("inf"),
     device: str = "auto",
@@ -88,13 +117,13 @@ def run_spec(
     verbose: int = 1,
     report: Report | None = None,
 ) -> Outcome:
-    """Run the cells of a spec that have no record yet.
+    """Run the cells of specs that have no record yet, spec by spec and seed by seed.
 
     Parameters
     ----------
-    spec : Spec
-    out : path
-        File of records; one run at a time may write to it.
+    specs : sequence of (Spec, path)
+        Specs with their files of records; one run at a time may write to a file. A
+        cell that several specs ask for is run once.
     budget : float
         Seconds. No cell is begun that would not end within it, judged by the longest
         of its row so far. The first cell of all is begun in any case, and the first of
@@ -103,11 +132,12 @@ def run_spec(
         Of all methods.
     jobs : int
         Cells that run at once, each in a process of its own. Small networks leave a
-        large GPU idle. Cells under ``max_seconds`` run one at a time all the same.
+        large GPU idle. Of encoders and rows that are ``heavy`` one runs at a time,
+        beside others that are not; cells under ``max_seconds`` run when no other does.
     encoders : path
         Folder of the encoders that rows share.
     seeds, rows, tasks : optional
-        Run only these.
+        Run only these, in the specs that have them.
     retry : bool
         Run cells again whose record is an error.
     cell_limit : float, optional
@@ -118,89 +148,108 @@ def run_spec(
     """
     if jobs < 1:
         raise InvalidParameterError(f"jobs={jobs!r} must be 1 or more.")
-    out = Path(out)
-    place = Place(device, Path(encoders), spec.name, spec_hash(spec), jobs)
-    with only_writer(out):
-        known = recorded(read_records(out))
-        wanted = chosen(spec, seeds, rows, tasks)
-        borrow(spec, out, known, place, wanted)
-        clock = Clock(budget)
-        pending = [
-            c for c in wanted if c.id not in known or (retry and failed(known[c.id]))
-        ]
-        prepare(pending, device)
-        for cell in wanted:
-            if cell.id in known:
-                clock.learn_from(cell, known[cell.id])
-        outcome = Outcome(
-            skipped=len(wanted) - len(pending),
-            failed_before=sum(failed(known[c.id]) for c in wanted if c.id in known)
-            - sum(c.id in known for c in pending),
+    cells = chosen([spec for spec, _ in specs], seeds, rows, tasks)
+    sheets = [
+        Sheet(
+            spec,
+            Path(out),
+            Place(device, Path(encoders), spec.name, spec_hash(spec), jobs),
+            wanted,
         )
+        for (spec, out), wanted in zip(specs, cells, strict=True)
+    ]
+    with ExitStack() as writers:
+        for sheet in sheets:
+            writers.enter_context(only_writer(sheet.out))
+            sheet.known = recorded(read_records(sheet.out))
+        for sheet in sheets:
+            borrow(sheet)
+        clock = Clock(budget)
+        outcome = Outcome()
+        asking: dict[str, list[tuple[Sheet, Job]]] = {}
+        for sheet in sheets:
+            missing = sheet.pending(retry)
+            for job in missing:
+                asking.setdefault(job.cell.id, []).append((sheet, job))
+            for cell in (c for c in sheet.wanted if c.id in sheet.known):
+                clock.learn_from(Job(cell, sheet.place), sheet.known[cell.id])
+                outcome.failed_before += failed(sheet.known[cell.id])
+            outcome.failed_before -= sum(j.cell.id in sheet.known for j in missing)
+            outcome.skipped += len(sheet.wanted) - len(missing)
+        pending = [alike[0][1] for alike in asking.values()]
+        prepare(pending, device)
         alone = jobs == 1 and cell_limit is None
-        pool: Pool = Here(place) if alone else Processes(place, jobs, cell_limit)
-        with progress(spec.name, len(pending), verbose) as advance, pool:
-            for cell, record in work_through(pending, pool, clock, place):
-                write_record(record, out)
+        pool: Pool = Here() if alone else Processes(jobs, cell_limit)
+        title = " ".join(sheet.spec.name for sheet in sheets)
+        with progress(title, len(pending), verbose) as advance, pool:
+            for job, record in work_through(pending, pool, clock):
+                (first, _), *others = asking.pop(job.cell.id)
+                first.write(record)
+                for sheet, same in others:
+                    sheet.take(same.cell, record)
                 outcome.ran += 1
                 outcome.failed += failed(record)
-                advance(cell.title)
+                advance(job.cell.title)
                 if report is not None:
-                    report(cell, record)
-        outcome.left = len(pending) - outcome.ran
+                    report(job.cell, record)
+        outcome.left = len(asking)
         outcome.seconds = clock.elapsed()
     return outcome
 
 
 def chosen(
-    spec: Spec,
+    specs: Sequence[Spec],
     seeds: tuple[int, ...] | None = None,
     rows: tuple[str, ...] | None = None,
     tasks: tuple[str, ...] | None = None,
-) -> list[Cell]:
-    """Return the cells of some seeds, rows and tasks."""
+) -> list[list[Cell]]:
+    """Return the cells of some seeds, rows and tasks, for each spec."""
+    names = " and ".join(spec.name for spec in specs)
     for argument, asked, known in (
-        ("rows", rows, [row.name for row in spec.rows]),
-        ("tasks", tasks, [task.name for task in spec.tasks]),
-        ("seeds", seeds, list(spec.seeds)),
+        ("rows", rows, [row.name for spec in specs for row in spec.rows]),
+        ("tasks", tasks, [task.name for spec in specs for task in spec.tasks]),
+        ("seeds", seeds, [seed for spec in specs for seed in spec.seeds]),
     ):
         for one in asked or ():
             if one not in known:
                 raise InvalidParameterError(
-                    f"{argument} has {one!r}, which {spec.name} has not. It has: "
-                    f"{', '.join(map(str, known))}."
+                    f"{argument} has {one!r}, which {names} {_has_not(specs)}: "
+                    f"{', '.join(map(str, dict.fromkeys(known)))}."
                 )
     return [
-        cell
-        for cell in cells_of(spec)
-        if (seeds is None or cell.seed in seeds)
-        and (rows is None or cell.row.name in rows)
-        and (tasks is None or cell.task.name in tasks)
+        [
+            cell
+            for cell in cells_of(spec)
+            if (seeds is None or cell.seed in seeds)
+            and (rows is None or cell.row.name in rows)
+            and (tasks is None or cell.task.name in tasks)
+        ]
+        for spec in specs
     ]
 
 
-def prepare(cells: list[Cell], device: str) -> None:
+def _has_not(specs: Sequence[Spec]) -> str:
+    return "has not. It has" if len(specs) == 1 else "have not. They have"
+
+
+def prepare(jobs: Sequence[Job], device: str) -> None:
     """Find out at once what would make every cell fail: device and data."""
     resolve_device(device)
-    for name in dict.fromkeys(cell.task.dataset for cell in cells):
+    for name in dict.fromkeys(job.cell.task.dataset for job in jobs):
         loaded(name)
 
 
-def borrow(
-    spec: Spec, out: Path, known: dict[str, Record], place: Place, wanted: list[Cell]
-) -> None:
-    """Take over the records of the same cells from the other specs beside ``out``."""
-    others = (path for path in sorted(out.parent.glob("*.jsonl")) if path != out)
-    elsewhere = recorded(r for path in others for r in read_records(path))
-    for cell in wanted:
+def borrow(sheet: Sheet) -> None:
+    """Take over the records of the same cells from other specs, kept beside these."""
+    beside = sorted(sheet.out.parent.glob("*.jsonl"))
+    elsewhere = recorded(
+        record for path in beside if path != sheet.out for record in read_records(path)
+    )
+    for cell in sheet.wanted:
         found = elsewhere.get(cell.id)
-        done = cell.id in known and not failed(known[cell.id])
-        if done or found is None or failed(found):
-            continue
-        extra = {**found.extra, **facts_of(cell, place)}
-        extra |= {"jobs": found.extra.get("jobs", 1), "taken_from": found.extra["spec"]}
-        known[cell.id] = replace(found, variant=cell.row.name, extra=extra)
-        write_record(known[cell.id], out)
+        done = cell.id in sheet.known and not failed(sheet.known[cell.id])
+        if not (done or found is None or failed(found)):
+            sheet.take(cell, found)
 
 
 @contextmanager
@@ -224,75 +273,72 @@ def only_writer(out: Path) -> Iterator[None]:
 
 
 def work_through(
-    cells: list[Cell], pool: Pool, clock: Clock, place: Place
-) -> Iterator[tuple[Cell, Record]]:
+    jobs: Sequence[Job], pool: Pool, clock: Clock
+) -> Iterator[tuple[Job, Record]]:
     """Yield cells with their records as they end; encoders go before their cells.
 
     An encoder is tried once. Where it fails, its cells are recorded with its error. A
-    cell that is bound by seconds runs when no other does.
+    heavy job waits for the one before it to end, and goes before light ones; a cell
+    that is bound by seconds runs when no other does.
     """
-    waiting, in_work, alone = list(cells), 0, False
-    training: set[Path] = set()
+    waiting: list[Job] = list(jobs)
+    in_work: list[Job] = []
     while True:
-        while pool.free() and not (alone and in_work):
-            job = _next(waiting, training, clock, place, idle=not in_work)
+        while pool.free() and not any(job.cell.alone for job in in_work):
+            job = _next(waiting, in_work, clock)
             if job is None:
                 break
-            alone = job.cell.alone
-            if job.encoder:
-                training.add(encoder_folder(job.cell, place))
-            else:
-                waiting.remove(job.cell)
+            if not job.encoder:
+                waiting.remove(job)
             pool.begin(job)
-            in_work += 1
+            in_work.append(job)
         if not in_work:
             return
         for ended in pool.wait():
-            in_work -= 1
+            in_work.remove(ended.job)
             clock.learn(_kind(ended.job), ended.seconds)
             if ended.record is not None:
-                yield ended.job.cell, ended.record
+                yield ended.job, ended.record
                 continue
-            folder = encoder_folder(ended.job.cell, place)
-            training.discard(folder)
             if ended.error is None:
                 continue
+            folder = _folder(ended.job)
             reason = f"Its shared encoder failed. {ended.error}"
-            for cell in [c for c in waiting if _needs(c, folder, place)]:
-                waiting.remove(cell)
-                yield cell, died(cell, place, reason, 0.0)
+            for job in [j for j in waiting if _shares(j) and _folder(j) == folder]:
+                waiting.remove(job)
+                yield job, died(job.cell, job.place, reason, 0.0)
 
 
-def _needs(cell: Cell, folder: Path, place: Place) -> bool:
-    return cell.row.encoder == "shared" and encoder_folder(cell, place) == folder
+def _shares(job: Job) -> bool:
+    return job.cell.row.encoder == "shared"
 
 
-def _encoder_kind(dataset: str) -> str:
-    return f"encoder of {dataset}"
+def _folder(job: Job) -> Path:
+    return encoder_folder(job.cell, job.place)
 
 
 def _kind(job: Job) -> str:
-    return _encoder_kind(job.cell.task.dataset) if job.encoder else job.cell.row.name
+    """Say whose seconds tell how long a job will take."""
+    if job.encoder:
+        return f"encoder of {job.cell.task.dataset}"
+    return f"{job.place.spec}: {job.cell.row.name}"
 
 
-def _next(
-    waiting: list[Cell],
-    training: set[Path],
-    clock: Clock,
-    place: Place,
-    *,
-    idle: bool,
-) -> Job | None:
-    """Return the first job that is ready and would end in time."""
-    for cell in waiting:
-        if cell.alone and not idle:
+def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job | None:
+    """Return the first job that is ready and would end in time.
+
+    Beside light jobs the first heavy one, since only one of these runs at a time.
+    """
+    full = any(job.heavy for job in in_work)
+    light = None
+    for job in waiting:
+        if job.cell.alone and in_work:
             continue
-        job = Job(cell)
-        if cell.row.encoder == "shared":
-            folder = encoder_folder(cell, place)
-            if folder in training:
-                continue
-            job.encoder = not folder.exists()
-        if clock.allows(_kind(job)):
+        if _shares(job) and not _folder(job).exists():
+            job = replace(job, encoder=True)
+        if not clock.allows(_kind(job)) or (job.heavy and full):
+            continue
+        if job.heavy or full or not in_work:
             return job
-    return None
+        light = light or job
+    return light

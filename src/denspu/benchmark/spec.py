@@ -90,6 +90,8 @@ class Row:
     chooses without a label. The best epoch on the test set is never an option."""
     tuning: str = ""
     """What was tried out on these data before the runs; nothing if empty."""
+    heavy: bool = False
+    """Fills a GPU by itself: of several cells at once one such at most."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What the paper prints, in percent: task, then metric."""
     note: str = ""
@@ -215,6 +217,12 @@ def _value(key: str, kind: str, value: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise InvalidParameterError(f"{key} of {where} must be a table.")
         return dict(value)
+    if kind == "bool":
+        if not isinstance(value, bool):
+            raise InvalidParameterError(
+                f"{key}={value!r} of {where} must be true or false."
+            )
+        return value
     wanted: tuple[type, ...] = (str,)
     if "float" in kind:
         wanted = (int, float)

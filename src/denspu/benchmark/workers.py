@@ -25,12 +25,18 @@ BROKEN = ("AcceleratorError:", "CUDA error")
 """Words of errors after which a process cannot use its device any more."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Job:
     """A cell, or the encoder that cells wait for."""
 
     cell: Cell
+    place: Place
     encoder: bool = False
+
+    @property
+    def heavy(self) -> bool:
+        """Whether it fills a GPU by itself."""
+        return self.encoder or self.cell.row.heavy
 
 
 @dataclass
@@ -71,15 +77,15 @@ class Pool(Protocol):
         ...
 
 
-def do(job: Job, place: Place) -> Ended:
+def do(job: Job) -> Ended:
     """Do one job."""
     start = time.perf_counter()
     record, error = None, None
     if not job.encoder:
-        record = run_cell(job.cell, place)
+        record = run_cell(job.cell, job.place)
     else:
         try:
-            train_encoder(job.cell, place)
+            train_encoder(job.cell, job.place)
         except Exception as raised:  # told in the records of the cells that need it
             error = f"{type(raised).__name__}: {raised}"
     return Ended(job, record, time.perf_counter() - start, error)
@@ -92,8 +98,7 @@ class Here:
     too, whatever it is.
     """
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self) -> None:
         self.done: list[Ended] = []
         self.broken_by: Cell | None = None
 
@@ -116,7 +121,7 @@ class Here:
                 "jobs=2 (--jobs 2) or a cell_limit (--cell-limit) keeps cells in "
                 "processes of their own."
             )
-        ended = do(job, self.place)
+        ended = do(job)
         if ended.broke_device:
             self.broken_by = job.cell
         self.done.append(ended)
@@ -136,6 +141,7 @@ class Worker:
     job: Job | None = None
     began: float = 0.0
     ready: bool = False
+    last_was_heavy: bool = False
 
     def end(self) -> None:
         """Stop the process and close the line."""
@@ -152,8 +158,7 @@ class Processes:
     behind (a device in a bad state) must not reach the next cell.
     """
 
-    def __init__(self, place: Place, count: int, limit: float | None = None) -> None:
-        self.place = place
+    def __init__(self, count: int, limit: float | None = None) -> None:
         self.count = count
         self.limit = limit
         self.context = get_context("spawn")
@@ -173,8 +178,9 @@ class Processes:
 
     def begin(self, job: Job) -> None:
         """Start a job."""
-        worker = self._idle() or self._new()
+        worker = self._idle(job.heavy) or self._new()
         worker.job, worker.began = job, time.perf_counter()
+        worker.last_was_heavy = job.heavy
         self.busy.append(worker)
         try:
             worker.pipe.send(job)
@@ -206,7 +212,7 @@ class Processes:
             if not worker.ready and code >= 0:  # it was not killed: it could not begin
                 raise DensPUError(
                     "A process for the benchmark ended before it began to work (exit "
-                    f"code {code}). A script that calls run_spec with jobs above 1 "
+                    f"code {code}). A script that calls run_specs with jobs above 1 "
                     "must do so under if __name__ == '__main__'."
                 ) from None
             return self._lost(worker, f"exit code {code} and no answer")
@@ -243,9 +249,11 @@ class Processes:
         reason = f"The process ended with {how}."
         if job.encoder:
             return Ended(job, None, seconds, reason)
-        return Ended(job, died(job.cell, self.place, reason, seconds), seconds)
+        return Ended(job, died(job.cell, job.place, reason, seconds), seconds)
 
-    def _idle(self) -> Worker | None:
+    def _idle(self, heavy: bool) -> Worker | None:
+        """Return a worker that waits; best one whose compiled steps may serve again."""
+        self.idle.sort(key=lambda worker: worker.last_was_heavy == heavy)
         while self.idle:
             worker = self.idle.pop()
             if worker.process.is_alive():
@@ -257,7 +265,7 @@ class Processes:
         ours, theirs = self.context.Pipe()
         threads = max(1, n_threads(None) // self.count)
         process = self.context.Process(
-            target=serve, args=(theirs, self.place, threads), daemon=True
+            target=serve, args=(theirs, threads), daemon=True
         )
         with few_threads(threads):
             process.start()
@@ -281,7 +289,7 @@ def few_threads(threads: int) -> Iterator[None]:
         del os.environ[THREADS]
 
 
-def serve(pipe: Any, place: Place, threads: int) -> None:
+def serve(pipe: Any, threads: int) -> None:
     """Do the jobs that come through a pipe until it is closed."""
     import torch
 
@@ -294,7 +302,7 @@ def serve(pipe: Any, place: Place, threads: int) -> None:
             job = pipe.recv()
         except EOFError:
             return
-        pipe.send(do(job, place))
+        pipe.send(do(job))
 
 
 def _end_with_parent() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from denspu.benchmark.spec import Spec
 
 bench_app = typer.Typer(
     help="Run comparisons that a spec describes; tables and figures of the records.",
@@ -34,9 +37,21 @@ def records_of(spec: Path, given: Path | None) -> Path:
     return home / name
 
 
+def recorded_words(spec: Spec, out: Path) -> str:
+    """Say how much of a spec is recorded."""
+    from denspu.benchmark.cells import cells_of, recorded
+    from denspu.benchmark.record import read_records
+
+    known = recorded(read_records(out))
+    cells = cells_of(spec)
+    return f"{sum(c.id in known for c in cells)} of {len(cells)} cells recorded"
+
+
 @bench_app.command("run")
 def run(
-    spec: SpecPath,
+    specs: Annotated[
+        list[Path], typer.Argument(metavar="SPEC...", help="TOML files, one or more.")
+    ],
     records: Records = None,
     budget: Annotated[
         float | None,
@@ -64,15 +79,19 @@ def run(
         typer.Option(min=0, help="Seconds after which a cell is ended as failed."),
     ] = None,
 ) -> None:
-    """Run the cells of a spec that have no record yet, and print the table."""
-    from denspu.benchmark.runner import run_spec
+    """Run the cells of specs that have no record yet; print the table, or the state."""
+    from denspu.benchmark.runner import run_specs
     from denspu.benchmark.spec import load_spec
+    from denspu.exceptions import InvalidParameterError
 
-    loaded = load_spec(spec)
-    out = records_of(spec, records)
-    outcome = run_spec(
-        loaded,
-        out,
+    if records is not None and len(specs) > 1:
+        raise InvalidParameterError(
+            f"--records {records} is one file, and {len(specs)} specs are to be run. "
+            "Leave it out, so that each has its own, or run one spec at a time."
+        )
+    asked = [(load_spec(spec), records_of(spec, records)) for spec in specs]
+    outcome = run_specs(
+        asked,
         budget=float("inf") if budget is None else budget,
         device=device,
         jobs=jobs,
@@ -83,7 +102,11 @@ def run(
         retry=retry,
         cell_limit=cell_limit,
     )
-    table(spec, out)
+    if len(specs) == 1:
+        table(specs[0], records)
+    else:
+        for one, out in asked:
+            print(f"{one.name}: {recorded_words(one, out)}")
     print(
         f"\n{outcome.ran} cells run in {outcome.seconds:.0f} s, "
         f"{outcome.skipped} recorded before, {outcome.left} left"
