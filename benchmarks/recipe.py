@@ -71,10 +71,6 @@ def run_one(name: str, seed: int, args: argparse.Namespace) -> None:
         max_seconds=args.max_seconds,
         verbose=args.verbose,
     )
-    if args.positive_weight is not None:
-        model.set_params(
-            encoder="contrastive", encoder__positive_weight=args.positive_weight
-        )
     record = measure(
         model, pu, benchmark, method="dens_pu", variant=args.variant, seed=seed
     )
@@ -171,7 +167,6 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--variant", default="default")
     parser.add_argument("--max-seconds", type=float, default=None)
-    parser.add_argument("--positive-weight", type=float, default=None)
     parser.add_argument("--keep", type=Path, help="folder for the trained encoders")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--verbose", type=int, default=1)

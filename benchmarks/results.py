@@ -8,12 +8,22 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from denspu.benchmark import read_records
 from denspu.benchmark.results import results_page
+from denspu.benchmark.spec import load_spec
+from denspu.benchmark.tables import tables_of, to_markdown
 
 HERE = Path(__file__).parent
 SPECS = HERE / "specs"
 RECORDS = HERE / "records" / "specs"
 PAGE = HERE.parent / "docs" / "results.md"
+
+
+def ablation(records: Path) -> str:
+    """Return the table of what each part of the default contributes."""
+    spec = load_spec(SPECS / "ablation.toml")
+    [table] = tables_of(spec, read_records(records / "ablation.jsonl"))
+    return to_markdown(table)
 
 
 def outdated() -> bool:

@@ -33,7 +33,7 @@ SOURCES = {
     "detectors": "detectors.py",
     "neighbours": "neighbours.py",
     "recipe": "recipe.py",
-    "ablation": "ablation.py",
+    "ablation": "results.py:ablation",
     "rare": "rare.py",
     "small-tables": "small_tables.py",
     "facts": "facts.py",

@@ -46,6 +46,7 @@ def rows(name):
 
 def test_every_table_has_its_spec():
     wanted = {"digits", "table3", "table4", "table5", "sensitivity", "sar", "sealed"}
+    wanted |= {"ablation", "ablation-labels"}
     assert set(NAMES) == wanted | set(TABLE_2)
 
 

@@ -498,6 +498,7 @@ def test_a_folder_without_an_encoder_is_refused(tmp_path):
         ContrastiveEncoder.load(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
 def test_a_frozen_encoder_is_not_trained_again():
     X, kind = textures()
     y = ((kind == 0) & (np.arange(len(kind)) % 2 == 0)).astype(int)

@@ -41,6 +41,8 @@ METRICS = (
     "roc_auc",
     "average_precision",
 )
+OF_THE_WALK = ("boundary_auc", "purity", "unlabeled_right")
+"""What true labels say of a Dens-PU walk on its own rows; a spec may ask for these."""
 RESERVED = ("random_state", "device", "verbose", "prior", "scenario")
 """Parameters that no row may set: they follow from spec, task, row and command."""
 SUPERVISED = "supervised"
@@ -247,7 +249,12 @@ def _check(spec: Spec, where: str) -> None:
     if min(spec.seeds) < 0:
         raise InvalidParameterError(f"seeds of {where} must be 0 or more.")
     for metric in spec.metrics:
-        _known("metric", metric, METRICS, where)
+        _known("metric", metric, (*METRICS, *OF_THE_WALK), where)
+    if spec.metrics[0] in OF_THE_WALK:
+        raise InvalidParameterError(
+            f"metrics of {where} begins with {spec.metrics[0]!r}, which methods other "
+            f"than dens_pu have not. Let one of these lead: {', '.join(METRICS)}."
+        )
     _check_encoder(spec, where)
     tasks = [t.name for t in spec.tasks]
     if spec.reference is not None:

@@ -14,7 +14,7 @@ from statistics import mean, median, stdev
 
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded
 from denspu.benchmark.record import Record
-from denspu.benchmark.spec import Row, Spec, Task
+from denspu.benchmark.spec import OF_THE_WALK, Row, Spec, Task
 
 MISSING = "–"
 TITLES = {
@@ -22,9 +22,10 @@ TITLES = {
     "roc_auc": "ROC AUC",
     "boundary_auc": "boundary AUC",
     "purity": "purity of Ñ",
+    "unlabeled_right": "share of U right",
 }
-ORACLE = ("boundary_auc", "purity")
-"""Figures of a Dens-PU walk that true labels give; columns where a record has them."""
+UNASKED = ("boundary_auc", "purity")
+"""Figures of a walk that are columns wherever a record has them."""
 LONGEST_ERROR = 60
 MOST_TASKS = 8
 """More columns than these do not fit on a page."""
@@ -141,7 +142,7 @@ class Found:
 
 def figure_of(record: Record, key: str) -> float | None:
     """Return a metric, or a figure of the walk's oracle, in 0-1."""
-    if key in ORACLE:
+    if key in OF_THE_WALK:
         return record.extra.get("oracle", {}).get(key)
     return record.metrics.get(key)
 
@@ -156,7 +157,7 @@ def tables_of(spec: Spec, records: Sequence[Record]) -> list[Table]:
     found = Found(spec, records)
     if spec.layout == "metrics":
         return [_by_metric(found, task) for task in spec.tasks]
-    keys = [spec.metrics[0], *_oracle_keys(found, spec.tasks)]
+    keys = [spec.metrics[0], *_walk_keys(found, spec.tasks)]
     tables = [_by_task(found, key, part) for key in keys for part in _parts(spec.tasks)]
     return [table for table in tables if table.lines]
 
@@ -170,7 +171,7 @@ def _parts(tasks: Sequence[Task]) -> list[list[Task]]:
 
 
 def _by_metric(found: Found, task: Task) -> Table:
-    keys = [*found.spec.metrics, *_oracle_keys(found, [task])]
+    keys = [*found.spec.metrics, *_walk_keys(found, [task])]
     lines = [
         _line(found, row, [task], [_value(found, row, task, key) for key in keys])
         for row in found.spec.rows
@@ -183,7 +184,7 @@ def _by_task(found: Found, key: str, tasks: Sequence[Task]) -> Table:
     lines = []
     for row in found.spec.rows:
         values = [_value(found, row, task, key) for task in tasks]
-        if key in ORACLE and not any(values):
+        if key in OF_THE_WALK and not any(values):
             continue
         lines.append(_line(found, row, tasks, values))
     title = title_of(key)
@@ -193,11 +194,12 @@ def _by_task(found: Found, key: str, tasks: Sequence[Task]) -> Table:
     return Table(title, tuple(task.name for task in tasks), tuple(lines))
 
 
-def _oracle_keys(found: Found, tasks: Sequence[Task]) -> list[str]:
+def _walk_keys(found: Found, tasks: Sequence[Task]) -> list[str]:
     return [
         key
-        for key in ORACLE
-        if any(found.by_seed(r, t, key) for t in tasks for r in found.spec.rows)
+        for key in UNASKED
+        if key not in found.spec.metrics
+        and any(found.by_seed(r, t, key) for t in tasks for r in found.spec.rows)
     ]
 
 
@@ -205,7 +207,7 @@ def _value(found: Found, row: Row, task: Task, key: str) -> Value | None:
     """Return a figure of a row; ``None`` where there is nothing to wait for."""
     printed = row.printed.get(task.name, {}).get(key)
     by_seed = tuple(found.by_seed(row, task, key).values())
-    awaited = found.expected(row, task) and key not in ORACLE
+    awaited = found.expected(row, task) and key not in OF_THE_WALK
     if not by_seed and not awaited and printed is None:
         return None
     return Value(by_seed, printed)

@@ -188,7 +188,6 @@ def seconds_against_accuracy(
 
 def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
     looks = looks_of(found.spec)
-    axes.set_xscale("log")
     for row in found.spec.rows:
         value = _value(found, row, task, key)
         if value.mean is None:
@@ -204,6 +203,7 @@ def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
         axes.scatter(
             seconds, value.mean, s=24, color=look.color, marker=look.marker, zorder=3
         )
+    axes.set_xscale("log")  # not before: Matplotlib divides by an empty range
     axes.margins(x=0.08, y=0.1)
     _ticks_of_seconds(axes)
     axes.set(title=task.name, xlabel="seconds, median")
