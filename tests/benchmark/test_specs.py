@@ -473,6 +473,47 @@ def test_sealed_baselines_have_the_protocol_of_large_samples():
         assert row.parameters["weight_decay"] == ADAM["weight_decay"]
 
 
+# --- ablation -------------------------------------------------------------------------
+
+
+def named(name, kind):
+    """Return the parts of a kind that rows of a spec name."""
+    return {row.parameters[kind] for row in spec(name).rows if kind in row.parameters}
+
+
+def test_the_ablation_has_every_densifier_and_detector():
+    densifiers = set(registry().of_kind("densifier"))
+    assert named("ablation", "densifier") == densifiers
+    detectors = set(registry().of_kind("detector")) - {"density_ratio"}  # the default
+    assert named("ablation", "detector") == detectors
+
+
+def test_the_ablation_leaves_out_one_ingredient_at_a_time():
+    usual = registry().get("network", "refiner").build().get_params()
+    changed = []
+    for row in spec("ablation").rows:
+        if row.name.startswith("refine: "):
+            [name] = [k for k in row.parameters if k.startswith("refiner__")]
+            changed.append(name.removeprefix("refiner__"))
+            assert row.parameters[name] != usual[changed[-1]]
+            assert (row.encoder, row.heavy) == ("shared", True)
+    wanted = ["ratio_epochs", "risk_epochs", "smooth", "rounds", "rounds"]
+    assert changed == [*wanted, "weighted", "mixup", "ema_decay"]
+    assert spec("ablation").reference == OURS
+    assert dict(rows("ablation")[OURS].parameters) == {}
+
+
+def test_the_ablation_uses_the_encoders_of_table_2():
+    def encoders(name):
+        cells = cells_of(spec(name))
+        return {c.encoder_id for c in cells if c.row.encoder == "shared"}
+
+    assert encoders("ablation") < encoders("table2-cifar10")
+    assert len(encoders("ablation-labels")) == 3  # one a seed for all label counts
+    counts = [task.n_labeled for task in spec("ablation-labels").tasks]
+    assert counts == [100, 250, 500, 1000, 3000]
+
+
 # --- mistakes -------------------------------------------------------------------------
 
 GOOD = {
@@ -571,6 +612,10 @@ MISTAKES = {
     "text for a number": (
         changed("tasks", 0, "n_labeled", "many"),
         ["n_labeled='many' of task 1", "must be int or float"],
+    ),
+    "a figure of the walk that leads": (
+        changed("metrics", ["purity", "f1"]),
+        ["metrics of spec 'mine' begins with 'purity'", "accuracy"],
     ),
     "text for truth": (
         changed("rows", 1, "heavy", "yes"),

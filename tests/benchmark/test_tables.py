@@ -178,6 +178,19 @@ def test_oracle_columns_stand_where_a_row_has_them():
     ]
 
 
+def test_a_spec_can_ask_for_figures_of_the_walk_in_its_own_order():
+    asked = ("f1", "unlabeled_right", "boundary_auc")
+    spec = replace(SPEC, metrics=asked)
+    walk = {"boundary_auc": 0.75, "purity": 0.5, "unlabeled_right": 0.875}
+    figures = {("ours", "A"): (0.9,)}
+    [table] = tables_of(spec, records_of(spec, figures, extra={"oracle": walk}))
+    wanted = ("F1", "share of U right", "boundary AUC", "purity of Ñ")
+    assert table.columns == wanted
+    other, ours = table.lines
+    assert [v.words for v in ours.values] == ["90.00", "87.50", "75.00", "50.00"]
+    assert other.values[1] is None  # nothing to wait for
+
+
 def test_each_task_has_its_table_and_its_rows():
     spec = replace(SPEC, tasks=(A, B), rows=(replace(OTHER, tasks=("A",)), OURS))
     tables = tables_of(spec, [])
