@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from denspu.exceptions import InvalidParameterError
 from denspu.networks.resnet import ResNet, resnet18, small_resnet
 
 
@@ -14,7 +15,7 @@ def count(module):
 
 
 def tiny(channels=3, image_size=8):
-    return ResNet(channels, image_size, widths=(4, 6), depth=1)
+    return ResNet(channels, image_size, widths=(8, 12), depth=1)
 
 
 def images(n, size, channels=3):
@@ -58,7 +59,7 @@ def test_one_embedding_an_image(size, channels):
 def test_images_need_not_be_square():
     with torch.inference_mode():
         z = tiny().eval()(torch.rand(2, 3, 9, 14, generator=torch.Generator()))
-    assert z.shape == (2, 6)
+    assert z.shape == (2, 12)
 
 
 @pytest.mark.parametrize(("size", "side"), [(64, 64), (65, 17), (128, 32)])
@@ -69,7 +70,7 @@ def test_above_64_pixels_the_stem_keeps_a_quarter_of_the_side(size, side):
 
 
 def test_stages_halve_the_image_after_the_first():
-    net = ResNet(3, 16, widths=(4, 4, 4, 4), depth=2)
+    net = ResNet(3, 16, widths=(8, 8, 8, 8), depth=2)
     x = net.stem(images(1, 16))
     sides = []
     for block in net.stages:
@@ -82,7 +83,7 @@ def test_the_way_around_is_added():
     """With the inner branch at 0 a block of equal widths passes its input on."""
     block = tiny().stages[0].eval()
     nn.init.zeros_(block.norm2.weight)
-    x = images(2, 5, channels=4)
+    x = images(2, 5, channels=8)
     assert torch.equal(block(x), x)
 
 
@@ -105,6 +106,11 @@ def test_weights_lie_channels_last():
     for layer in tiny().modules():
         if isinstance(layer, nn.Conv2d) and layer.kernel_size == (3, 3):
             assert layer.weight.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_narrow_stages_are_refused():
+    with pytest.raises(InvalidParameterError, match=r"widths=\(4, 16\).*at least 8"):
+        ResNet(3, 8, widths=(4, 16))
 
 
 def test_every_weight_gets_a_gradient():

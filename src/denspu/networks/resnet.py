@@ -9,11 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from denspu.exceptions import InvalidParameterError
+
 SMALL_IMAGE = 64
 """Pixels up to which the first layer keeps the resolution (He et al. section 4.2)."""
 
 HALVED = 16
 """Pixels from which the small network's first layer halves the image."""
+
+NARROWEST = 8
+"""Channels of a stage at least."""
 
 
 class ResidualBlock(nn.Module):
@@ -48,7 +53,7 @@ class ResNet(nn.Module):
         Above 64 pixels the first layer is strided and pooled, so that the stages see
         a quarter of the side.
     widths : sequence of int
-        Channels of each stage; the last is the length of the embedding.
+        Channels of each stage, at least 8; the last is the length of the embedding.
     depth : int
         Blocks in a stage.
     halve : bool
@@ -65,6 +70,12 @@ class ResNet(nn.Module):
         halve: bool = False,
     ) -> None:
         super().__init__()
+        if min(widths) < NARROWEST:
+            raise InvalidParameterError(
+                f"widths={tuple(widths)} must be at least {NARROWEST} each: on some "
+                "processors the gradient of narrower shortcuts is written beyond its "
+                "memory (oneDNN, strided 1×1 convolutions)."
+            )
         self.n_features = widths[-1]
         strided = image_size > SMALL_IMAGE
         self.stem = _stem(channels, widths[0], strided=strided, halve=halve)
