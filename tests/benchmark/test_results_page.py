@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from denspu.benchmark import Record, write_record
-from denspu.benchmark.cells import cells_of
+from denspu.benchmark import Record, read_records, write_record
+from denspu.benchmark.cells import cells_of, recorded
 from denspu.benchmark.results import NOTHING, results_page
 from denspu.benchmark.spec import load_spec
 
@@ -119,3 +119,16 @@ def test_nothing_recorded_is_said(folders):
     assert NOTHING in page
     assert "`first`, `second`" in page
     assert "50.00" not in page
+
+
+def test_rows_that_share_an_encoder_started_from_the_same_one(script):
+    """Its last loss is in the record of every Dens-PU row."""
+    for path in sorted(script.SPECS.glob("*.toml")):
+        known = recorded(read_records(script.RECORDS / f"{path.stem}.jsonl"))
+        losses = {}
+        for cell in cells_of(load_spec(path)):
+            if cell.row.encoder == "shared" and cell.id in known:
+                stages = known[cell.id].extra.get("stages", {})
+                found = stages.get("encode", {}).get("loss")
+                losses.setdefault(cell.encoder_id, set()).add(found)
+        assert all(len(found - {None}) <= 1 for found in losses.values()), path.stem

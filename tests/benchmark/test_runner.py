@@ -17,10 +17,12 @@ import numpy as np
 import pytest
 import torch
 
+from denspu import DensPU
+from denspu._random import Randomness
 from denspu.benchmark import read_records, work, write_record
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
 from denspu.benchmark.oracle import Supervised
-from denspu.benchmark.runner import Clock, only_writer, run_specs, work_through
+from denspu.benchmark.runner import Clock, Sheet, only_writer, run_specs, work_through
 from denspu.benchmark.spec import load_spec, parse_spec
 from denspu.benchmark.work import Place, died, encoder_folder, make_data, run_cell
 from denspu.benchmark.workers import Ended, Job, Processes, Worker, few_threads
@@ -257,12 +259,15 @@ def test_nothing_is_begun_that_would_not_end_in_time(tmp_path):
 
 def test_the_clock_judges_by_the_longest_of_the_row():
     clock = Clock(budget=10, began=time.perf_counter() - 5)
-    clock.learn("short", 1)
-    clock.learn("long", 3)
-    clock.learn("long", 8)
-    assert clock.allows("short")
-    assert not clock.allows("long")
-    assert not clock.allows("never seen")
+    clock.learn(("spec", "short"), 1)
+    clock.learn(("spec", "long"), 3)
+    clock.learn(("spec", "long"), 8)
+    clock.learn(("other", "row"), 2)
+    assert clock.allows(("spec", "short"))
+    assert not clock.allows(("spec", "long"))
+    assert not clock.allows(("spec", "never seen"))
+    assert clock.allows(("other", "never seen"))
+    assert not clock.allows(("third", "never seen"))
 
 
 def test_rows_seeds_and_tasks_can_be_chosen(quick, tmp_path):
@@ -448,7 +453,7 @@ def test_an_encoder_sees_the_labels_of_p_alone(monkeypatch, tmp_path):
     run(spec, tmp_path / "records.jsonl", encoders=tmp_path)
     pu, _ = make_data(spec.tasks[0], 10)
     assert np.array_equal(seen["y"], pu.y)
-    assert seen["model"].random_state == 10
+    assert seen["model"].random_state == Randomness(10).seed("encoder")
     assert seen["model"].epochs == 3
 
 
@@ -523,6 +528,27 @@ def test_an_encoder_that_fails_is_tried_once_and_told_in_its_cells(
     assert (outcome.ran, outcome.failed, len(tries)) == (2, 2, 1)
     errors = [r.extra["error"] for r in read_records(out)]
     assert errors == ["Its shared encoder failed. RuntimeError: no memory"] * 2
+
+
+def test_a_shared_encoder_is_the_one_our_default_trains(tmp_path):
+    short = {"epochs": 1, "batch_size": 64}
+    row = {"name": "ours", "method": "dens_pu", "encoder": "shared"}
+    [cell] = cells_of(spec_of(row, shared_encoder=short))
+    work.train_encoder(cell, Place("cpu", tmp_path))
+    shared, _ = work.shared_encoder(cell, Place("cpu", tmp_path))
+    pu, _ = make_data(cell.task, cell.seed)
+    own = DensPU(
+        encoder=ContrastiveEncoder(**short),
+        selector="by_score",
+        classifier="logistic",
+        device="cpu",
+        random_state=cell.seed,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one epoch
+        own.fit(pu.X, pu.y)
+    X = pu.X[:50]
+    assert np.array_equal(shared.transform(X), own.encoder_.transform(X))
 
 
 def test_warnings_of_an_encoder_reach_every_record(tmp_path, monkeypatch):
@@ -680,13 +706,15 @@ def test_the_clock_learns_encoders_from_records(tmp_path):
     record = run_cell(cells_of(spec_of(FAST))[0], Place("cpu"))
     clock = Clock(100)
     seconds = {"total": 2.0, "shared_encoder": 150.0}
-    place = Place("cpu", spec="made")
-    clock.learn_from(Job(cell, place), replace(record, seconds=seconds))
-    assert clock.longest == {"made: fast": 2.0, "encoder of digits": 150.0}
+    known = {cell.id: replace(record, seconds=seconds)}
+    clock.learn_from(Sheet(Path("r"), Place("cpu", spec="made"), [cell], known))
+    wanted = {("made", "fast"): 2.0, ("encoder", "digits"): 150.0}
+    assert clock.longest == wanted
 
 
-def jobs_of(spec, encoders="encoders"):
-    place = Place("cpu", Path(encoders))
+def jobs_of(spec, encoders="encoders", on_gpu=True):
+    """Return the jobs of a spec, laid out as on a GPU."""
+    place = Place("cpu", Path(encoders), spec.name, on_gpu=on_gpu)
     return [Job(cell, place) for cell in cells_of(spec)]
 
 
@@ -728,6 +756,11 @@ def test_a_cell_bound_by_seconds_runs_alone():
     assert pool.beside["bound"] == pool.beside["bound too"] == set()
     assert pool.beside["fast"] == {"other", "third"}
     assert pool.order == ["fast", "other", "third", "bound", "bound too"]
+    first = Watched()
+    turned = replace(spec, rows=spec.rows[::-1])
+    list(work_through(jobs_of(turned), first, Clock(1e9)))
+    assert first.beside["bound"] == first.beside["bound too"] == set()
+    assert first.order[0] == "bound too"
 
 
 HEAVY = {"method": "spy", "heavy": True}
@@ -746,6 +779,13 @@ def test_of_heavy_cells_one_runs_at_a_time_beside_light_ones():
     assert "heavy too" not in pool.beside["heavy"]
     assert pool.beside["heavy"] == {"fast", "other", "light"}
     assert pool.order == ["fast", "heavy", "other", "light", "heavy too"]
+
+
+def test_on_a_cpu_no_cell_is_heavy():
+    rows = [{**HEAVY, "name": "heavy"}, {**OTHER, "heavy": True}]
+    pool = Watched()
+    list(work_through(jobs_of(spec_of(*rows), on_gpu=False), pool, Clock(1e9)))
+    assert pool.beside["heavy"] == {"other"}
 
 
 class OneByOne(Watched):
@@ -783,6 +823,15 @@ class Trains(Watched):
         return [Ended(job, None, 0.0)]
 
 
+def test_an_encoder_is_not_trained_twice_at_once(tmp_path):
+    rows = {**FAST, "encoder": "shared"}, {**OTHER, "encoder": "shared"}
+    pool = Trains()
+    jobs = jobs_of(spec_of(*rows, seeds=(10, 11)), tmp_path, on_gpu=False)
+    assert len(list(work_through(jobs, pool, Clock(1e9)))) == 4
+    assert pool.begun[:2] == [("fast", 10, True), ("fast", 11, True)]
+    assert sum(encoder for *_, encoder in pool.begun) == 2
+
+
 def test_encoders_are_trained_one_at_a_time_beside_light_cells(tmp_path):
     shared = {**FAST, "encoder": "shared"}
     spec = spec_of(OTHER, shared, seeds=(10, 11))
@@ -799,18 +848,50 @@ def test_encoders_are_trained_one_at_a_time_beside_light_cells(tmp_path):
     ]
 
 
+def test_an_encoder_that_fails_fails_its_own_cells_alone(tmp_path):
+    class Breaks(Trains):
+        def wait(self):
+            job = self.busy[0]
+            if job.encoder and job.cell.seed == 10:
+                self.busy.pop(0)
+                return [Ended(job, None, 0.0, "no memory")]
+            return super().wait()
+
+    shared = {**FAST, "encoder": "shared"}
+    one, two = spec_of(shared, seeds=(10, 11)), spec_of({**OTHER, "encoder": "shared"})
+    jobs = [*jobs_of(one, tmp_path), *jobs_of(replace(two, name="two"), tmp_path)]
+    found = {
+        (job.cell.row.name, job.cell.seed): record
+        for job, record in work_through(jobs, Breaks(), Clock(1e9))
+    }
+    told = {where: record.extra["error"] for where, record in found.items()}
+    broken = "Its shared encoder failed. no memory"
+    assert told == {("fast", 10): broken, ("other", 10): broken, ("fast", 11): "told"}
+    assert found["other", 10].extra["spec"] == "two"
+
+
 def test_a_heavy_job_goes_to_the_worker_that_did_the_last_one():
     class Process:
         def is_alive(self):
             return True
 
+    class Pipe:
+        def send(self, job):
+            pass
+
     pool = Processes(3)
-    light, heavy, other = (Worker(Process(), None) for _ in range(3))
-    heavy.last_was_heavy = True
-    pool.idle = [light, heavy, other]
-    assert pool._idle(heavy=True) is heavy
-    pool.idle.append(heavy)
-    assert pool._idle(heavy=False) is not heavy
+    light, heavy, other = (Worker(Process(), Pipe()) for _ in range(3))
+    jobs = jobs_of(spec_of(FAST, {**HEAVY, "name": "heavy"}))
+    pool.idle = [heavy]
+    pool.begin(jobs[1])
+    pool.busy.clear()
+    for waiting in ([light, heavy, other], [heavy, light]):
+        pool.idle = list(waiting)
+        pool.begin(jobs[1])
+        assert pool.busy.pop() is heavy
+    pool.idle = [light, heavy]
+    pool.begin(jobs[0])
+    assert pool.busy.pop() is light
 
 
 # --- several specs in one run ---------------------------------------------------------
@@ -838,7 +919,62 @@ def test_several_specs_run_as_one(tmp_path):
     assert (taken.extra["spec"], taken.extra["taken_from"]) == ("two", "made")
     assert (own.extra["spec"], own.extra["spec_hash"]) == ("two", spec_hash(two))
     again = run_specs(specs, device="cpu", verbose=0)
-    assert (again.ran, again.skipped) == (0, 4)
+    assert (again.ran, again.skipped) == (0, 3)  # runs, not lines of records
+    assert [len(read_records(out)) for out in outs] == [2, 2]
+
+
+def test_a_run_that_three_specs_ask_for_is_in_all_their_records(tmp_path):
+    specs = [
+        (replace(spec_of(FAST), name=name), tmp_path / f"{name}.jsonl")
+        for name in ("one", "two", "three")
+    ]
+    outcome = run_specs(specs, device="cpu", verbose=0, jobs=2)
+    assert (outcome.ran, outcome.left) == (1, 0)
+    for spec, out in specs:
+        [record] = read_records(out)
+        assert (record.extra["spec"], record.extra["jobs"]) == (spec.name, 2)
+
+
+def test_a_success_makes_good_the_failure_of_another_spec(tmp_path):
+    one, two = spec_of(FAST), replace(spec_of(FAST), name="two")
+    cell, outs = cells_of(one)[0], [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    write_record(died(cell, Place("cpu", spec="made"), "broken", 0.0), outs[0])
+    specs = list(zip((one, two), outs, strict=True))
+    outcome = run_specs(specs, device="cpu", verbose=0)
+    assert (outcome.ran, outcome.failed, outcome.failed_before) == (1, 0, 0)
+    for out in outs:
+        assert not failed(recorded(read_records(out))[cell.id])
+
+
+def test_a_failure_is_told_in_all_specs_and_counted_once(tmp_path):
+    few = {"n_labeled": 1}
+    one, two = spec_of(FAST, **few), replace(spec_of(FAST, **few), name="two")
+    specs = [(one, tmp_path / "one.jsonl"), (two, tmp_path / "two.jsonl")]
+    first = run_specs(specs, device="cpu", verbose=0)
+    assert (first.ran, first.failed) == (1, 1)
+    again = run_specs(specs, device="cpu", verbose=0)
+    assert (again.ran, again.skipped, again.failed_before) == (0, 1, 1)
+    retried = run_specs(specs, device="cpu", verbose=0, retry=True)
+    assert (retried.ran, retried.failed, retried.failed_before) == (1, 1, 0)
+    assert len(read_records(specs[1][1])) == 1  # no news there
+
+
+def test_each_spec_of_a_run_takes_over_what_others_have(tmp_path):
+    run(spec_of(FAST), tmp_path / "there.jsonl")
+    spy = {"name": "spy", "method": "spy"}
+    one, two = (
+        replace(spec_of(row), name=name) for name, row in (("a", spy), ("b", FAST))
+    )
+    specs = [(one, tmp_path / "a.jsonl"), (two, tmp_path / "b.jsonl")]
+    outcome = run_specs(specs, device="cpu", verbose=0)
+    assert (outcome.ran, outcome.skipped) == (1, 1)
+
+
+def test_one_file_for_two_specs_is_refused(tmp_path):
+    spec, out = spec_of(FAST), tmp_path / "r.jsonl"
+    with pytest.raises(InvalidParameterError, match="records of made and of made"):
+        run_specs([(spec, out), (spec, tmp_path / "." / "r.jsonl")], device="cpu")
+    assert not out.exists()
 
 
 def test_rows_are_chosen_in_the_specs_that_have_them(tmp_path):
@@ -864,6 +1000,11 @@ def test_an_encoder_that_sees_no_label_serves_any_number_of_them(tmp_path):
     assert few.id != many.id
     seeing = {**blind, "positive_weight": 0.5}
     assert cell(20, seeing).encoder_id != cell(60, seeing).encoder_id
+    biased = cell(20, blind, mechanism="sar")
+    share = cell(0.2, blind, share_of="training set")
+    assert biased.encoder_id == share.encoder_id == few.encoder_id
+    for change in ({"keep_positive": 0.5}, {"positive": [0, 1]}):
+        assert cell(20, blind, **change).encoder_id != few.encoder_id
     copies = {"scenario": "two-sample"}  # here P is put before U
     assert cell(20, blind, **copies).encoder_id != cell(60, blind, **copies).encoder_id
     made = []

@@ -68,9 +68,14 @@ def test_bench_run_takes_several_specs(tmp_path):
     done = run(*command)
     assert done.exit_code == 0, done.output
     for name in ("one", "two"):
-        assert f"{name}: 2 of 2 cells recorded" in done.output
+        assert f"{name}: 2 of 2 cells recorded\n" in done.output
         assert len((tmp_path / f"{name}.jsonl").read_text().splitlines()) == 2
     assert "4 cells run in" in done.output
+    names[1].write_text(BENCH.replace("n_labeled = 30", "n_labeled = 1"))
+    again = run(*command)  # with records of cells that are no longer asked for
+    assert "one: 2 of 2 cells recorded\n" in again.output
+    assert "two: 2 of 2 cells recorded, 2 of them failed\n" in again.output
+    assert again.exit_code == 1
 
 
 def test_bench_table_prints_what_run_printed(bench):

@@ -109,8 +109,9 @@ def test_weights_lie_channels_last():
 
 
 def test_narrow_stages_are_refused():
-    with pytest.raises(InvalidParameterError, match=r"widths=\(4, 16\).*at least 8"):
-        ResNet(3, 8, widths=(4, 16))
+    for widths in ((4, 16), (16, 4)):
+        with pytest.raises(InvalidParameterError, match="must be at least 8 each"):
+            ResNet(3, 8, widths=widths)
 
 
 def test_every_weight_gets_a_gradient():

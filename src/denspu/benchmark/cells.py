@@ -12,7 +12,7 @@ from denspu.benchmark.record import Record
 from denspu.benchmark.spec import Row, Spec, Task
 
 ID_LENGTH = 16
-WORDS_ONLY = ("name", "tasks", "printed", "note", "selection", "tuning", "heavy")
+SHAPES_NOTHING = ("name", "tasks", "printed", "note", "selection", "tuning", "heavy")
 """Settings that change how a table reads or a run is laid out, not what is measured."""
 OF_LABELS = ("n_labeled", "share_of", "mechanism")
 """Settings of a task that change labels alone, where every row keeps its place."""
@@ -108,7 +108,7 @@ def asdict_of(thing: Any) -> dict[str, Any]:
 
 
 def _facts(thing: Task | Row) -> dict[str, Any]:
-    return {k: v for k, v in asdict_of(thing).items() if k not in WORDS_ONLY}
+    return {k: v for k, v in asdict_of(thing).items() if k not in SHAPES_NOTHING}
 
 
 def _plain(value: Any) -> Any:

@@ -39,44 +39,51 @@ class Outcome:
     seconds: float = 0.0
 
 
+Kind = tuple[str, str]
+"""Whose seconds tell how long a job will take: spec and row, or an encoder's data."""
+
+
 @dataclass
 class Clock:
     """How long the run may take, and how long cells take."""
 
     budget: float
     began: float = field(default_factory=time.perf_counter)
-    longest: dict[str, float] = field(default_factory=dict)
-    """Seconds of the longest job of each kind (see :func:`_kind`)."""
+    longest: dict[Kind, float] = field(default_factory=dict)
+    """Seconds of the longest job of each kind."""
 
     def elapsed(self) -> float:
         """Return the seconds since the run began."""
         return time.perf_counter() - self.began
 
-    def learn(self, what: str, seconds: float) -> None:
+    def learn(self, what: Kind, seconds: float) -> None:
         """Remember how long a job took."""
         self.longest[what] = max(self.longest.get(what, 0.0), seconds)
 
-    def learn_from(self, job: Job, record: Record) -> None:
-        """Remember what a record says of its cell and of the encoder it shares."""
-        self.learn(_kind(job), record.seconds["total"])
-        if "shared_encoder" in record.seconds:
-            encoder = replace(job, encoder=True)
-            self.learn(_kind(encoder), record.seconds["shared_encoder"])
+    def learn_from(self, sheet: Sheet) -> None:
+        """Remember what records say of their cells and of the encoders they share."""
+        for cell in (c for c in sheet.wanted if c.id in sheet.known):
+            job, seconds = Job(cell, sheet.place), sheet.known[cell.id].seconds
+            self.learn(_kind(job), seconds["total"])
+            if "shared_encoder" in seconds:
+                encoder = replace(job, encoder=True)
+                self.learn(_kind(encoder), seconds["shared_encoder"])
 
-    def allows(self, what: str) -> bool:
+    def allows(self, what: Kind) -> bool:
         """Tell whether a job would end in time, judged by others of its kind.
 
-        A kind that was never seen is judged by the longest seen in all.
+        A kind that was never seen is judged by the longest seen in its spec, or in all
+        if there is none.
         """
-        unknown = max(self.longest.values(), default=0.0)
+        alike = {k: s for k, s in self.longest.items() if k[0] == what[0]}
+        unknown = max((alike or self.longest).values(), default=0.0)
         return self.elapsed() + self.longest.get(what, unknown) <= self.budget
 
 
 @dataclass
 class Sheet:
-    """A spec, its records, and which of its cells are wanted."""
+    """The records of a spec, and which of its cells are wanted."""
 
-    spec: Spec
     out: Path
     place: Place
     wanted: list[Cell]
@@ -90,16 +97,28 @@ class Sheet:
             if cell.id not in self.known or (retry and failed(self.known[cell.id]))
         ]
 
-    def write(self, record: Record) -> None:
-        """Add the record of a cell."""
-        write_record(record, self.out)
-        self.known[record.extra["cell"]] = record
+    def failures(self) -> set[str]:
+        """Return the cells whose record is an error."""
+        return {i for i, record in self.known.items() if failed(record)}
+
+    def add(self, job: Job, record: Record) -> None:
+        """Write the record of a job, whichever spec it was run for, if it is news."""
+        known = self.known.get(job.cell.id)
+        ours = job.place == self.place
+        if known is not None and not (failed(known) and (ours or not failed(record))):
+            return
+        for cell in (c for c in self.wanted if c.id == job.cell.id):
+            self._write(record) if ours else self.take(cell, record)
 
     def take(self, cell: Cell, found: Record) -> None:
         """Add the record that the same cell has in another spec."""
         extra = {**found.extra, **facts_of(cell, self.place)}
         extra |= {"jobs": found.extra.get("jobs", 1), "taken_from": found.extra["spec"]}
-        self.write(replace(found, variant=cell.row.name, extra=extra))
+        self._write(replace(found, variant=cell.row.name, extra=extra))
+
+    def _write(self, record: Record) -> None:
+        write_record(record, self.out)
+        self.known[record.extra["cell"]] = record
 
 
 def run_specs(
@@ -117,7 +136,10 @@ def run_specs(
     verbose: int = 1,
     report: Report | None = None,
 ) -> Outcome:
-    """Run the cells of specs that have no record yet, spec by spec and seed by seed.
+    """Run the cells of specs that have no record yet.
+
+    Light cells come in the order of the specs and, in each, seed by seed; so do those
+    that fill a GPU, beside them and not waiting for them.
 
     Parameters
     ----------
@@ -126,14 +148,15 @@ def run_specs(
         cell that several specs ask for is run once.
     budget : float
         Seconds. No cell is begun that would not end within it, judged by the longest
-        of its row so far. The first cell of all is begun in any case, and the first of
-        a row is judged by the longest of the others.
+        of its row so far; the first of a row by the longest of the others. Where
+        nothing is recorded the first cell is begun in any case.
     device : str
         Of all methods.
     jobs : int
         Cells that run at once, each in a process of its own. Small networks leave a
-        large GPU idle. Of encoders and rows that are ``heavy`` one runs at a time,
-        beside others that are not; cells under ``max_seconds`` run when no other does.
+        large GPU idle. There, of encoders and rows that are ``heavy`` one runs at a
+        time, beside others that are not. Cells under ``max_seconds`` run when no other
+        does.
     encoders : path
         Folder of the encoders that rows share.
     seeds, rows, tasks : optional
@@ -148,16 +171,17 @@ def run_specs(
     """
     if jobs < 1:
         raise InvalidParameterError(f"jobs={jobs!r} must be 1 or more.")
-    cells = chosen([spec for spec, _ in specs], seeds, rows, tasks)
+    wanted = chosen([spec for spec, _ in specs], seeds, rows, tasks)
+    on_gpu = resolve_device(device).type == "cuda"
     sheets = [
         Sheet(
-            spec,
             Path(out),
-            Place(device, Path(encoders), spec.name, spec_hash(spec), jobs),
-            wanted,
+            Place(device, Path(encoders), spec.name, spec_hash(spec), jobs, on_gpu),
+            cells,
         )
-        for (spec, out), wanted in zip(specs, cells, strict=True)
+        for (spec, out), cells in zip(specs, wanted, strict=True)
     ]
+    _refuse_one_file_twice(sheets)
     with ExitStack() as writers:
         for sheet in sheets:
             writers.enter_context(only_writer(sheet.out))
@@ -165,36 +189,52 @@ def run_specs(
         for sheet in sheets:
             borrow(sheet)
         clock = Clock(budget)
-        outcome = Outcome()
-        asking: dict[str, list[tuple[Sheet, Job]]] = {}
         for sheet in sheets:
-            missing = sheet.pending(retry)
-            for job in missing:
-                asking.setdefault(job.cell.id, []).append((sheet, job))
-            for cell in (c for c in sheet.wanted if c.id in sheet.known):
-                clock.learn_from(Job(cell, sheet.place), sheet.known[cell.id])
-                outcome.failed_before += failed(sheet.known[cell.id])
-            outcome.failed_before -= sum(j.cell.id in sheet.known for j in missing)
-            outcome.skipped += len(sheet.wanted) - len(missing)
-        pending = [alike[0][1] for alike in asking.values()]
-        prepare(pending, device)
+            clock.learn_from(sheet)
+        pending = _pending(sheets, retry)
+        prepare(pending)
+        ids = {cell.id for sheet in sheets for cell in sheet.wanted}
+        before = ids - {job.cell.id for job in pending}
+        outcome = Outcome(
+            skipped=len(before),
+            failed_before=len(before & {i for s in sheets for i in s.failures()}),
+        )
         alone = jobs == 1 and cell_limit is None
         pool: Pool = Here() if alone else Processes(jobs, cell_limit)
-        title = " ".join(sheet.spec.name for sheet in sheets)
+        title = " ".join(sheet.place.spec for sheet in sheets)
         with progress(title, len(pending), verbose) as advance, pool:
             for job, record in work_through(pending, pool, clock):
-                (first, _), *others = asking.pop(job.cell.id)
-                first.write(record)
-                for sheet, same in others:
-                    sheet.take(same.cell, record)
+                for sheet in sheets:
+                    sheet.add(job, record)
                 outcome.ran += 1
                 outcome.failed += failed(record)
                 advance(job.cell.title)
                 if report is not None:
                     report(job.cell, record)
-        outcome.left = len(asking)
+        outcome.left = len(pending) - outcome.ran
         outcome.seconds = clock.elapsed()
     return outcome
+
+
+def _pending(sheets: Sequence[Sheet], retry: bool) -> list[Job]:
+    """Return the cells to be run, each once, in the place of the first that asks."""
+    jobs: dict[str, Job] = {}
+    for sheet in sheets:
+        for job in sheet.pending(retry):
+            jobs.setdefault(job.cell.id, job)
+    return list(jobs.values())
+
+
+def _refuse_one_file_twice(sheets: Sequence[Sheet]) -> None:
+    seen: dict[Path, str] = {}
+    for sheet in sheets:
+        path, name = sheet.out.resolve(), sheet.place.spec
+        if path in seen:
+            raise InvalidParameterError(
+                f"{sheet.out} would hold the records of {seen[path]} and of {name}. "
+                "Name each spec once, and give each its own file."
+            )
+        seen[path] = name
 
 
 def chosen(
@@ -232,9 +272,8 @@ def _has_not(specs: Sequence[Spec]) -> str:
     return "has not. It has" if len(specs) == 1 else "have not. They have"
 
 
-def prepare(jobs: Sequence[Job], device: str) -> None:
-    """Find out at once what would make every cell fail: device and data."""
-    resolve_device(device)
+def prepare(jobs: Sequence[Job]) -> None:
+    """Find out at once whether data are missing, which would make many cells fail."""
     for name in dict.fromkeys(job.cell.task.dataset for job in jobs):
         loaded(name)
 
@@ -284,7 +323,7 @@ def work_through(
     waiting: list[Job] = list(jobs)
     in_work: list[Job] = []
     while True:
-        while pool.free() and not any(job.cell.alone for job in in_work):
+        while pool.free() and not any(_alone(job) for job in in_work):
             job = _next(waiting, in_work, clock)
             if job is None:
                 break
@@ -317,11 +356,14 @@ def _folder(job: Job) -> Path:
     return encoder_folder(job.cell, job.place)
 
 
-def _kind(job: Job) -> str:
-    """Say whose seconds tell how long a job will take."""
+def _alone(job: Job) -> bool:
+    return job.cell.alone and not job.encoder
+
+
+def _kind(job: Job) -> Kind:
     if job.encoder:
-        return f"encoder of {job.cell.task.dataset}"
-    return f"{job.place.spec}: {job.cell.row.name}"
+        return "encoder", job.cell.task.dataset
+    return job.place.spec, job.cell.row.name
 
 
 def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job | None:
@@ -329,16 +371,19 @@ def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job |
 
     Beside light jobs the first heavy one, since only one of these runs at a time.
     """
-    full = any(job.heavy for job in in_work)
+    heavy_runs = any(job.heavy for job in in_work)
+    in_training = {_folder(job) for job in in_work if job.encoder}
     light = None
     for job in waiting:
-        if job.cell.alone and in_work:
-            continue
         if _shares(job) and not _folder(job).exists():
+            if _folder(job) in in_training:
+                continue
             job = replace(job, encoder=True)
-        if not clock.allows(_kind(job)) or (job.heavy and full):
+        if _alone(job) and in_work:
             continue
-        if job.heavy or full or not in_work:
+        if not clock.allows(_kind(job)) or (job.heavy and heavy_runs):
+            continue
+        if job.heavy or not in_work:
             return job
         light = light or job
     return light

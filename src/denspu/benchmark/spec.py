@@ -80,8 +80,8 @@ class Row:
     prior: Prior = "none"
     """What the method is told: nothing, the true class prior, or to estimate it."""
     encoder: Encoder = "own"
-    """``shared``: the frozen contrastive encoder that is trained once for each task and
-    seed."""
+    """``shared``: the frozen contrastive encoder that is trained once for each seed and
+    data, as our default trains its own."""
     oracle: Oracle = "no"
     """True labels that a supervised row may see: P and as many true negatives, or
     all."""

@@ -406,8 +406,8 @@ def _devices(found: Found) -> list[str]:
     text += f", up to {most} cells at once." if most > 1 else "."
     if any("shared_encoder" in r.seconds for r in good):
         text += (
-            " “+ encoder”: seconds of the encoder that rows share, trained once for "
-            "each task and seed."
+            " “+ encoder”: seconds of the encoder that rows share, trained once a seed "
+            "for all cells that can."
         )
     return [text, _commits(good)]
 

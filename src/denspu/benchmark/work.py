@@ -19,7 +19,9 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from denspu._device import resolve_device
+from denspu._random import Randomness
 from denspu._registry import registry
+from denspu.base import prepare_part
 from denspu.benchmark.cells import Cell
 from denspu.benchmark.measure import device_name, measure
 from denspu.benchmark.oracle import Supervised, true_labels
@@ -44,6 +46,7 @@ class Place:
     spec_hash: str = ""
     jobs: int = 1
     """Cells that ran at once; their seconds are longer for it."""
+    on_gpu: bool = False
 
 
 def run_cell(cell: Cell, place: Place) -> Record:
@@ -173,7 +176,7 @@ def true_prior(cell: Cell, pu: PUDataset) -> float:
 # --- data ---------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def loaded(name: str) -> Benchmark:
     """Return a data set, read once."""
     return load_dataset(name)
@@ -253,10 +256,17 @@ def _encoder_warnings(cell: Cell, place: Place) -> list[str]:
 
 
 def train_encoder(cell: Cell, place: Place) -> None:
-    """Train and keep the encoder that a cell shares; the folder appears whole."""
+    """Train and keep the encoder that a cell shares; the folder appears whole.
+
+    It is the one that ``DensPU`` trains with the same seed and settings.
+    """
     pu, _ = make_data(cell.task, cell.seed)
-    encoder = ContrastiveEncoder(random_state=cell.seed, device=place.device)
-    encoder.set_params(**cell.shared_encoder)
+    encoder = prepare_part(
+        ContrastiveEncoder(**cell.shared_encoder),
+        Randomness(cell.seed),
+        "encoder",
+        device=place.device,
+    )
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", DensPUWarning)

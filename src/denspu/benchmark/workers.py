@@ -35,8 +35,8 @@ class Job:
 
     @property
     def heavy(self) -> bool:
-        """Whether it fills a GPU by itself."""
-        return self.encoder or self.cell.row.heavy
+        """Whether it fills the GPU it runs on by itself."""
+        return self.place.on_gpu and (self.encoder or self.cell.row.heavy)
 
 
 @dataclass

@@ -39,12 +39,15 @@ def records_of(spec: Path, given: Path | None) -> Path:
 
 def recorded_words(spec: Spec, out: Path) -> str:
     """Say how much of a spec is recorded."""
-    from denspu.benchmark.cells import cells_of, recorded
+    from denspu.benchmark.cells import cells_of, failed, recorded
     from denspu.benchmark.record import read_records
 
     known = recorded(read_records(out))
     cells = cells_of(spec)
-    return f"{sum(c.id in known for c in cells)} of {len(cells)} cells recorded"
+    found = [known[cell.id] for cell in cells if cell.id in known]
+    text = f"{len(found)} of {len(cells)} cells recorded"
+    bad = sum(map(failed, found))
+    return f"{text}, {bad} of them failed" if bad else text
 
 
 @bench_app.command("run")
