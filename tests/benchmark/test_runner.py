@@ -22,7 +22,9 @@ from denspu._random import Randomness
 from denspu.benchmark import read_records, work, write_record
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
 from denspu.benchmark.oracle import Supervised
-from denspu.benchmark.runner import Clock, Sheet, only_writer, run_specs, work_through
+from denspu.benchmark.runner import run_specs
+from denspu.benchmark.schedule import Clock, work_through
+from denspu.benchmark.sheets import only_writer
 from denspu.benchmark.spec import load_spec, parse_spec
 from denspu.benchmark.work import Place, died, encoder_folder, make_data, run_cell
 from denspu.benchmark.workers import Ended, Job, Processes, Worker, few_threads
@@ -706,8 +708,8 @@ def test_the_clock_learns_encoders_from_records(tmp_path):
     record = run_cell(cells_of(spec_of(FAST))[0], Place("cpu"))
     clock = Clock(100)
     seconds = {"total": 2.0, "shared_encoder": 150.0}
-    known = {cell.id: replace(record, seconds=seconds)}
-    clock.learn_from(Sheet(Path("r"), Place("cpu", spec="made"), [cell], known))
+    job = Job(cell, Place("cpu", spec="made"))
+    clock.learn_from(job, replace(record, seconds=seconds))
     wanted = {("made", "fast"): 2.0, ("encoder", "digits"): 150.0}
     assert clock.longest == wanted
 

@@ -1,0 +1,128 @@
+"""Which job is begun next, and whether it would end in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from denspu.benchmark.record import Record
+from denspu.benchmark.work import died, encoder_folder
+from denspu.benchmark.workers import Job, Pool
+
+Kind = tuple[str, str]
+"""Whose seconds tell how long a job will take: spec and row, or an encoder's data."""
+
+
+@dataclass
+class Clock:
+    """How long the run may take, and how long cells take."""
+
+    budget: float
+    began: float = field(default_factory=time.perf_counter)
+    longest: dict[Kind, float] = field(default_factory=dict)
+    """Seconds of the longest job of each kind."""
+
+    def elapsed(self) -> float:
+        """Return the seconds since the run began."""
+        return time.perf_counter() - self.began
+
+    def learn(self, what: Kind, seconds: float) -> None:
+        """Remember how long a job took."""
+        self.longest[what] = max(self.longest.get(what, 0.0), seconds)
+
+    def learn_from(self, job: Job, record: Record) -> None:
+        """Remember what a record says of its cell and of the encoder it shares."""
+        self.learn(_kind(job), record.seconds["total"])
+        if "shared_encoder" in record.seconds:
+            encoder = replace(job, encoder=True)
+            self.learn(_kind(encoder), record.seconds["shared_encoder"])
+
+    def allows(self, what: Kind) -> bool:
+        """Tell whether a job would end in time, judged by others of its kind.
+
+        A kind that was never seen is judged by the longest seen in its spec, or in all
+        if there is none.
+        """
+        alike = {k: s for k, s in self.longest.items() if k[0] == what[0]}
+        unknown = max((alike or self.longest).values(), default=0.0)
+        return self.elapsed() + self.longest.get(what, unknown) <= self.budget
+
+
+def work_through(
+    jobs: Sequence[Job], pool: Pool, clock: Clock
+) -> Iterator[tuple[Job, Record]]:
+    """Yield cells with their records as they end; encoders go before their cells.
+
+    An encoder is tried once. Where it fails, its cells are recorded with its error. A
+    heavy job waits for the one before it to end, and goes before light ones; a cell
+    that is bound by seconds runs when no other does.
+    """
+    waiting: list[Job] = list(jobs)
+    in_work: list[Job] = []
+    while True:
+        while pool.free() and not any(_alone(job) for job in in_work):
+            job = _next(waiting, in_work, clock)
+            if job is None:
+                break
+            if not job.encoder:
+                waiting.remove(job)
+            pool.begin(job)
+            in_work.append(job)
+        if not in_work:
+            return
+        for ended in pool.wait():
+            in_work.remove(ended.job)
+            clock.learn(_kind(ended.job), ended.seconds)
+            if ended.record is not None:
+                yield ended.job, ended.record
+                continue
+            if ended.error is None:
+                continue
+            folder = _folder(ended.job)
+            reason = f"Its shared encoder failed. {ended.error}"
+            for job in [j for j in waiting if _shares(j) and _folder(j) == folder]:
+                waiting.remove(job)
+                yield job, died(job.cell, job.place, reason, 0.0)
+
+
+def _shares(job: Job) -> bool:
+    return job.cell.row.encoder == "shared"
+
+
+def _folder(job: Job) -> Path:
+    return encoder_folder(job.cell, job.place)
+
+
+def _alone(job: Job) -> bool:
+    return job.cell.alone and not job.encoder
+
+
+def _kind(job: Job) -> Kind:
+    if job.encoder:
+        return "encoder", job.cell.task.dataset
+    return job.place.spec, job.cell.row.name
+
+
+def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job | None:
+    """Return the first job that is ready and would end in time.
+
+    Beside light jobs the first heavy one, since only one of these runs at a time.
+    """
+    heavy_runs = any(job.heavy for job in in_work)
+    in_training = {_folder(job) for job in in_work if job.encoder}
+    light = None
+    for job in waiting:
+        if _shares(job) and not _folder(job).exists():
+            if _folder(job) in in_training:
+                continue
+            job = replace(job, encoder=True)
+        if _alone(job) and in_work:
+            continue
+        if not clock.allows(_kind(job)) or (job.heavy and heavy_runs):
+            continue
+        if job.heavy or not in_work:
+            return job
+        light = light or job
+    return light
