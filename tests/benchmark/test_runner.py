@@ -24,7 +24,7 @@ from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
 from denspu.benchmark.oracle import Supervised
 from denspu.benchmark.runner import run_specs
 from denspu.benchmark.schedule import Clock, work_through
-from denspu.benchmark.sheets import only_writer
+from denspu.benchmark.sheets import Sheet, only_writer
 from denspu.benchmark.spec import load_spec, parse_spec
 from denspu.benchmark.work import Place, died, encoder_folder, make_data, run_cell
 from denspu.benchmark.workers import Ended, Job, Processes, Worker, few_threads
@@ -691,6 +691,15 @@ def test_the_same_cell_of_another_spec_is_taken_over(tmp_path):
     assert taken.variant == "the same"
     assert taken.metrics == read_records(tmp_path / "first.jsonl")[0].metrics
     assert run(second, tmp_path / "second.jsonl").ran == 0
+
+
+def test_a_record_that_is_taken_over_keeps_how_many_ran_at_once(tmp_path):
+    [cell] = cells_of(spec_of(FAST))
+    found = run_cell(cell, Place("cpu", spec="made", jobs=4))
+    sheet = Sheet(tmp_path / "r.jsonl", Place("cpu", spec="two", jobs=2), [cell])
+    sheet.take(cell, found)
+    [taken] = read_records(sheet.out)
+    assert (taken.extra["jobs"], taken.extra["taken_from"]) == (4, "made")
 
 
 def test_failures_of_before_are_counted(tmp_path):

@@ -21,8 +21,8 @@ from denspu.methods._calibration import cross_calibrated, learn_calibration
 from denspu.methods._estimator import (
     RowScale,
     default_estimator,
-    hold_out,
     margins,
+    mark_positives,
     seed_inner,
     weight_argument,
 )
@@ -88,15 +88,15 @@ def test_weights_reach_the_last_step_or_are_refused():
 def test_hold_out_takes_a_share_and_whole_groups():
     positive = np.arange(100) < 40
     rng = np.random.default_rng(0)
-    assert hold_out(positive, None, 0.15, rng).sum() == 6
+    assert mark_positives(positive, None, 0.15, rng).sum() == 6
     groups = np.arange(100) // 4
-    held = hold_out(positive, groups, 0.15, rng)
+    held = mark_positives(positive, groups, 0.15, rng)
     assert 6 <= held.sum() <= 8
     assert not (held & ~positive).any()
     assert not set(groups[held]) & set(groups[positive & ~held])
-    alone = hold_out(positive, np.zeros(100, dtype=int), 0.15, rng)
+    alone = mark_positives(positive, np.zeros(100, dtype=int), 0.15, rng)
     assert 1 <= alone.sum() < 40
-    two = hold_out(np.arange(4) < 2, None, 0.9, rng)
+    two = mark_positives(np.arange(4) < 2, None, 0.9, rng)
     assert two.sum() == 1
 
 

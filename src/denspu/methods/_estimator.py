@@ -281,7 +281,7 @@ def margins(model: Any, rows: Any) -> FloatArray:
     return np.asarray(logit(np.clip(probability, SURE, 1 - SURE)))
 
 
-def hold_out(
+def mark_positives(
     positive: BoolArray,
     groups: IntArray | None,
     share: float,

@@ -18,8 +18,8 @@ from denspu.methods._estimator import (
     ESTIMATOR_RULES,
     EstimatorPU,
     EstimatorTask,
-    hold_out,
     margins,
+    mark_positives,
 )
 from denspu.methods._reliable import positives_against, reliable
 
@@ -91,7 +91,7 @@ class Spy(EstimatorPU):
         return self.variant == "em"
 
     def _train(self, task: EstimatorTask) -> None:
-        spies = hold_out(
+        spies = mark_positives(
             task.positive,
             task.data.groups,
             self.spy_share,
