@@ -366,6 +366,7 @@ class DeepPU(PUClassifier):
             lr=lr,
             weight_decay=self.weight_decay,
             schedule="cosine",
+            compile="auto",
             capture=device.type == "cuda",
         )
 
