@@ -10,7 +10,6 @@ from torch import nn
 
 from denspu.exceptions import InvalidParameterError
 from denspu.training import TrainingConfig
-from denspu.training.config import COMPILE_FROM
 
 
 def factors(steps_per_epoch=4, **settings):
@@ -100,28 +99,3 @@ def test_settings_reach_the_optimizer():
 def test_unknown_optimizer_suggests():
     with pytest.raises(InvalidParameterError, match="Did you mean 'adam'"):
         TrainingConfig(epochs=1, optimizer="adma").build_optimizer([])
-
-
-CUDA, CPU = torch.device("cuda"), torch.device("cpu")
-CONVOLUTIONS = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten())
-
-
-@pytest.mark.parametrize(
-    ("compile", "module", "device", "steps", "expected"),
-    [
-        ("auto", CONVOLUTIONS, CUDA, COMPILE_FROM, True),
-        ("auto", CONVOLUTIONS, CUDA, COMPILE_FROM - 1, False),
-        ("auto", CONVOLUTIONS, CPU, COMPILE_FROM, False),
-        ("auto", nn.Linear(3, 1), CUDA, COMPILE_FROM, False),
-        (True, nn.Linear(3, 1), CPU, 1, True),
-        (False, CONVOLUTIONS, CUDA, COMPILE_FROM, False),
-    ],
-)
-def test_what_is_compiled(compile, module, device, steps, expected):
-    config = TrainingConfig(epochs=1, compile=compile)
-    assert config.compiles(module, device, steps) is expected
-
-
-def test_steps_of_all_epochs_count_for_compiling():
-    config = TrainingConfig(epochs=10, compile="auto")
-    assert config.compiles(CONVOLUTIONS, CUDA, COMPILE_FROM // 10)

@@ -63,11 +63,6 @@ def test_a_short_deadline_lowers_the_epochs_only():
     assert replace(found, epochs=CONFIG.epochs) == CONFIG
 
 
-def test_time_is_not_spent_on_compiling_unless_asked():
-    assert planned(None, config=replace(CONFIG, compile="auto")).compile == "auto"
-    assert planned(9.0, config=replace(CONFIG, compile="auto")).compile is False
-
-
 @pytest.mark.parametrize("seconds", [1e-9, 1e-3])
 def test_at_least_one_epoch(seconds):
     assert planned(seconds).epochs == 1

@@ -97,7 +97,6 @@ class BackboneClassifier(NetworkClassifier):
             lr=self.lr,
             weight_decay=self.weight_decay,
             schedule="cosine",
-            compile="auto",
             capture=True,
         )
 

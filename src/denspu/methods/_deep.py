@@ -366,7 +366,6 @@ class DeepPU(PUClassifier):
             lr=lr,
             weight_decay=self.weight_decay,
             schedule="cosine",
-            compile="auto",
             capture=device.type == "cuda",
         )
 

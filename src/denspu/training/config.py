@@ -14,9 +14,6 @@ from denspu.exceptions import InvalidParameterError, did_you_mean
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 
-COMPILE_FROM = 10_000
-"""Steps from which compiling a convolutional network pays for itself on a GPU."""
-
 
 @dataclass(frozen=True)
 class Plateau:
@@ -50,8 +47,8 @@ class TrainingConfig:
     plateau: Plateau | None = None
     precision: Literal["auto", "float32", "bf16"] = "auto"
     """``auto``: bf16 autocast on CUDA, float32 elsewhere."""
-    compile: bool | Literal["auto"] = False
-    """Let torch fuse the network's steps. ``auto``: where that pays (``compiles``)."""
+    compile: bool = False
+    """Let torch fuse the network's steps; pays on a GPU from about a minute on."""
     capture: bool = False
     """Replay each step as one CUDA graph; needs a loss without branches on values."""
     deterministic: bool = True
@@ -100,22 +97,6 @@ class TrainingConfig:
         raise InvalidParameterError(
             f"optimizer={self.optimizer!r} must be one of {', '.join(OPTIMIZERS)}."
             f"{did_you_mean(self.optimizer, OPTIMIZERS)}"
-        )
-
-    def compiles(
-        self, module: nn.Module, device: torch.device, steps_per_epoch: int
-    ) -> bool:
-        """Tell whether the network is to be compiled.
-
-        ``auto``: on a GPU, where there are convolutions (what follows them is fused;
-        perceptrons gain nothing that a captured step has not) and many steps.
-        """
-        if isinstance(self.compile, bool):
-            return self.compile
-        return (
-            device.type == "cuda"
-            and self.epochs * steps_per_epoch >= COMPILE_FROM
-            and any(isinstance(layer, nn.Conv2d) for layer in module.modules())
         )
 
     def lr_factor(self, steps_per_epoch: int) -> Callable[[int], float]:

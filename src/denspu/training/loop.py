@@ -290,7 +290,7 @@ class _Runner:
         average: EmaWeights | None = None,
     ) -> None:
         self.module = self.plain = module
-        if config.compiles(module, device, steps_per_epoch):
+        if config.compile:
             self.module = cast(nn.Module, torch.compile(module, dynamic=False))
         self.config = config
         self.average = average
@@ -394,7 +394,7 @@ class _Runner:
         warnings.warn(
             f"torch could not compile the network ({told}), so training goes on "
             "without: the same answers, more slowly. Compiling needs a C compiler and, "
-            "on a GPU, Triton; encoders take compile=False, which does not try.",
+            "on a GPU, Triton; compile=False does not try.",
             CompileWarning,
             stacklevel=2,
         )

@@ -44,8 +44,6 @@ def within(
     """
     if deadline.left() == float("inf"):
         return config
-    if config.compile == "auto":  # takes what little time there is
-        config = replace(config, compile=False)
     cuda = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):
         seconds = _seconds_per_step(module, batches, loss, config, device)
