@@ -12,6 +12,7 @@ import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,7 +28,14 @@ from denspu.benchmark.schedule import Clock, work_through
 from denspu.benchmark.sheets import Sheet, only_writer
 from denspu.benchmark.spec import load_spec, parse_spec
 from denspu.benchmark.work import Place, died, encoder_folder, make_data, run_cell
-from denspu.benchmark.workers import Ended, Job, Processes, Worker, few_threads
+from denspu.benchmark.workers import (
+    PRIORITY,
+    THREADS,
+    Ended,
+    Job,
+    Processes,
+    environment,
+)
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import (
     DensPUError,
@@ -881,28 +889,80 @@ def test_an_encoder_that_fails_fails_its_own_cells_alone(tmp_path):
     assert found["other", 10].extra["spec"] == "two"
 
 
-def test_a_heavy_job_goes_to_the_worker_that_did_the_last_one():
-    class Process:
-        def is_alive(self):
-            return True
+class Started:
+    """In place of a process that is begun: what it found around it."""
 
-    class Pipe:
-        def send(self, job):
-            pass
+    def __init__(self, **settings):
+        self.alive = True
 
-    pool = Processes(3)
-    light, heavy, other = (Worker(Process(), Pipe()) for _ in range(3))
-    jobs = jobs_of(spec_of(FAST, {**HEAVY, "name": "heavy"}))
-    pool.idle = [heavy]
-    pool.begin(jobs[1])
-    pool.busy.clear()
-    for waiting in ([light, heavy, other], [heavy, light]):
-        pool.idle = list(waiting)
-        pool.begin(jobs[1])
-        assert pool.busy.pop() is heavy
-    pool.idle = [light, heavy]
-    pool.begin(jobs[0])
-    assert pool.busy.pop() is light
+    def start(self):
+        self.found = {name: os.environ.get(name) for name in (THREADS, PRIORITY)}
+
+    def is_alive(self):
+        return self.alive
+
+    def kill(self):
+        self.alive = False
+
+    def join(self):
+        pass
+
+
+class Line:
+    """In place of a pipe."""
+
+    def send(self, job):
+        pass
+
+    def close(self):
+        pass
+
+
+def processes(monkeypatch, count):
+    monkeypatch.delenv(THREADS, raising=False)
+    monkeypatch.delenv(PRIORITY, raising=False)
+    monkeypatch.setattr("denspu.benchmark.workers.n_threads", lambda given: 8)
+    pool = Processes(count)
+    pool.context = SimpleNamespace(Process=Started, Pipe=lambda: (Line(), Line()))
+    return pool
+
+
+def worker_for(pool, job):
+    pool.begin(job)
+    return pool.busy.pop()
+
+
+def test_heavy_and_light_jobs_have_workers_of_their_own(monkeypatch):
+    """One that has compiled its steps may use them again; kernels know their rank."""
+    pool = processes(monkeypatch, 4)
+    light, heavy = jobs_of(spec_of(FAST, {**HEAVY, "name": "heavy"}))
+    first, strong = worker_for(pool, light), worker_for(pool, heavy)
+    assert first.process.found == {THREADS: "2", PRIORITY: "1"}
+    assert strong.process.found == {THREADS: "2", PRIORITY: None}
+    for waiting in ([first, strong], [strong, first]):
+        for job, expected in ((light, first), (heavy, strong)):
+            pool.idle = list(waiting)
+            assert worker_for(pool, job) is expected
+            assert len(pool.idle) == 1
+    pool.idle = [first]
+    assert worker_for(pool, heavy) not in (first, strong)
+    assert pool.idle == [first]
+
+
+def test_a_worker_that_died_waiting_is_replaced(monkeypatch):
+    pool = processes(monkeypatch, 4)
+    [job] = jobs_of(spec_of(FAST))
+    gone = worker_for(pool, job)
+    gone.process.kill()
+    pool.idle = [gone]
+    assert worker_for(pool, job) is not gone
+    assert not pool.idle
+
+
+def test_on_a_cpu_no_worker_has_a_rank(monkeypatch):
+    pool = processes(monkeypatch, 4)
+    [job] = jobs_of(spec_of(FAST), on_gpu=False)
+    assert worker_for(pool, job).process.found[PRIORITY] is None
 
 
 # --- several specs in one run ---------------------------------------------------------
@@ -1037,12 +1097,10 @@ def test_what_failed_here_is_taken_from_where_it_went_well(tmp_path):
 
 
 @pytest.mark.parametrize(("set_before", "seen"), [(None, "2"), ("7", "7")])
-def test_a_worker_is_told_how_many_threads_its_libraries_may_use(
-    monkeypatch, set_before, seen
-):
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+def test_what_the_user_has_set_stays(monkeypatch, set_before, seen):
+    monkeypatch.delenv(THREADS, raising=False)
     if set_before:
-        monkeypatch.setenv("OMP_NUM_THREADS", set_before)
-    with few_threads(2):
-        assert os.environ["OMP_NUM_THREADS"] == seen
-    assert os.environ.get("OMP_NUM_THREADS") == set_before
+        monkeypatch.setenv(THREADS, set_before)
+    with environment({THREADS: "2"}):
+        assert os.environ[THREADS] == seen
+    assert os.environ.get(THREADS) == set_before

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process
@@ -21,6 +21,9 @@ from denspu.exceptions import DensPUError
 READY = "ready"
 THREADS = "OMP_NUM_THREADS"
 """What OpenMP, and with it BLAS, scikit-learn and torch, look at."""
+PRIORITY = "CUDA_MPS_CLIENT_PRIORITY"
+"""Where NVIDIA's MPS lets processes share a GPU, the kernels of those with 1 here wait
+for the kernels of the others."""
 BROKEN = ("AcceleratorError:", "CUDA error")
 """Words of errors after which a process cannot use its device any more."""
 
@@ -141,7 +144,8 @@ class Worker:
     job: Job | None = None
     began: float = 0.0
     ready: bool = False
-    last_was_heavy: bool = False
+    heavy: bool = False
+    """Whether it is for heavy jobs; beside it the others have to wait."""
 
     def end(self) -> None:
         """Stop the process and close the line."""
@@ -178,9 +182,8 @@ class Processes:
 
     def begin(self, job: Job) -> None:
         """Start a job."""
-        worker = self._idle(job.heavy) or self._new()
+        worker = self._idle(job.heavy) or self._new(job)
         worker.job, worker.began = job, time.perf_counter()
-        worker.last_was_heavy = job.heavy
         self.busy.append(worker)
         try:
             worker.pipe.send(job)
@@ -252,41 +255,42 @@ class Processes:
         return Ended(job, died(job.cell, job.place, reason, seconds), seconds)
 
     def _idle(self, heavy: bool) -> Worker | None:
-        """Return a worker that waits; best one whose compiled steps may serve again."""
-        self.idle.sort(key=lambda worker: worker.last_was_heavy == heavy)
-        while self.idle:
-            worker = self.idle.pop()
+        """Return a worker for such jobs that waits."""
+        for worker in [w for w in self.idle if w.heavy == heavy]:
+            self.idle.remove(worker)
             if worker.process.is_alive():
                 return worker
             worker.end()
         return None
 
-    def _new(self) -> Worker:
+    def _new(self, job: Job) -> Worker:
         ours, theirs = self.context.Pipe()
         threads = max(1, n_threads(None) // self.count)
         process = self.context.Process(
             target=serve, args=(theirs, threads), daemon=True
         )
-        with few_threads(threads):
+        surroundings = {THREADS: str(threads)}
+        if job.place.on_gpu and not job.heavy:
+            surroundings[PRIORITY] = "1"
+        with environment(surroundings):
             process.start()
         theirs.close()
-        return Worker(process, ours)
+        return Worker(process, ours, heavy=job.heavy)
 
 
 @contextmanager
-def few_threads(threads: int) -> Iterator[None]:
-    """Let the libraries of a process begun meanwhile use so many threads at most.
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables that libraries of a process begun meanwhile read when loaded.
 
-    They read it when they are loaded. What the user has set stays.
+    What the user has set stays.
     """
-    if THREADS in os.environ:
-        yield
-        return
-    os.environ[THREADS] = str(threads)
+    ours = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(ours)
     try:
         yield
     finally:
-        del os.environ[THREADS]
+        for name in ours:
+            del os.environ[name]
 
 
 def serve(pipe: Any, threads: int) -> None:
