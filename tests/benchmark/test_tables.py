@@ -534,9 +534,9 @@ def test_more_tasks_than_rows_stand_below_each_other():
         ["digits 30", "–"],
     ]
     assert verdicts(spec, found) == [
-        "Against nnPU: ahead on 0 of 5 tasks with an interval above 0. Not told apart "
-        "on: digits 1 (+10.00); digits 2.5 (+15.00). No seed in common on: digits 10; "
-        "digits 20; digits 30.",
+        "Against nnPU: ahead on 0 of 5 tasks with an interval above 0. Only one "
+        "seed in common on: digits 1 (+10.00); digits 2.5 (+15.00). No seed in common "
+        "on: digits 10; digits 20; digits 30.",
     ]
 
 
@@ -547,8 +547,8 @@ def test_verdicts_word_for_word():
         "trained on true labels). No seed in common with: half.",
         "On B: ahead of 0 of 3 rows with an interval above 0. Not told apart from: "
         "nnPU (+0.50). No seed in common with: half; truth.",
-        "On C: ahead of 0 of 3 rows with an interval above 0. Not told apart from: "
-        "nnPU (+1.00); half (+10.00). No seed in common with: truth.",
+        "On C: ahead of 0 of 3 rows with an interval above 0. Only one seed in common "
+        "with: nnPU (+1.00); half (+10.00). No seed in common with: truth.",
         "Over tasks: ahead of 0 of 1 row with an interval above 0. Not told apart "
         "from: nnPU (+2.28).",
     ]

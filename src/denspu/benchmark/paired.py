@@ -52,8 +52,13 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """``ahead`` or ``behind`` where the interval leaves out 0, else ``open``."""
-        if self.half_width is None or abs(self.mean) <= self.half_width:
+        """``ahead`` or ``behind`` where the interval leaves out 0, else ``open``.
+
+        ``single`` where one seed allows no interval.
+        """
+        if self.half_width is None:
+            return "single"
+        if abs(self.mean) <= self.half_width:
             return "open"
         return "ahead" if self.mean > 0 else "behind"
 
@@ -177,16 +182,21 @@ def _verdict(
     text = (
         f"{start} {ahead} of {n} {of}{'' if n == 1 else 's'} with an interval above 0."
     )
-    if unsure := [(name, d) for name, d in named if d.verdict == "open"]:
-        names = (f"{name} ({signed(d.mean)}{_oracle(d)})" for name, d in unsure)
-        text += f" Not told apart {word}: {'; '.join(names)}."
+    if unsure := [_signed(name, d) for name, d in named if d.verdict == "open"]:
+        text += f" Not told apart {word}: {'; '.join(unsure)}."
     if behind := [(name, d) for name, d in named if d.verdict == "behind"]:
         names = (f"{name} (by {-d.mean:.2f}{_oracle(d)})" for name, d in behind)
         text += f" Behind{'' if of == 'row' else ' on'}: {'; '.join(names)}."
+    with_ = "with" if of == "row" else "on"
+    if single := [_signed(name, d) for name, d in named if d.verdict == "single"]:
+        text += f" Only one seed in common {with_}: {'; '.join(single)}."
     if absent:
-        with_ = "with" if of == "row" else "on"
         text += f" No seed in common {with_}: {'; '.join(absent)}."
     return text
+
+
+def _signed(name: str, difference: Difference) -> str:
+    return f"{name} ({signed(difference.mean)}{_oracle(difference)})"
 
 
 def _oracle(difference: Difference) -> str:
