@@ -402,6 +402,10 @@ def test_an_encoder_is_trained_once_for_all_rows_that_share_it(tmp_path, jobs):
     assert list(home.iterdir()) == [encoder_folder(cell, Place("cpu", home))]
     one, two = read_records(out)
     assert one.seconds["shared_encoder"] == two.seconds["shared_encoder"] > 0
+    encoder = work.shared_encoder(cell, Place("cpu", home)).encoder
+    for record in (one, two):
+        loss = record.extra["shared_encoder_loss"]
+        assert loss == encoder.history_.last["loss"] > 0
 
 
 def test_other_settings_are_another_encoder():

@@ -13,7 +13,7 @@ import warnings
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -127,7 +127,7 @@ def _measured(cell: Cell, place: Place) -> Record:
     labels, known = np.asarray(pu.y), None
     if cell.row.method == SUPERVISED:
         labels, known = true_labels(pu, cell.row.oracle == "all", cell.seed)
-    model, shared_seconds = build(cell, pu, place)
+    model, shared = build(cell, pu, place)
     record = measure(
         model,
         pu,
@@ -138,14 +138,18 @@ def _measured(cell: Cell, place: Place) -> Record:
         labels=labels,
         known_negative=known,
     )
-    if shared_seconds is None:
+    if shared is None:
         return record
-    seconds = {**record.seconds, "shared_encoder": shared_seconds}
-    return replace(record, seconds=seconds)
+    seconds = {**record.seconds, "shared_encoder": shared.seconds}
+    extra = {
+        **record.extra,
+        "shared_encoder_loss": shared.encoder.history_.last["loss"],
+    }
+    return replace(record, seconds=seconds, extra=extra)
 
 
-def build(cell: Cell, pu: PUDataset, place: Place) -> tuple[Any, float | None]:
-    """Return the method, and the seconds its shared encoder took to train."""
+def build(cell: Cell, pu: PUDataset, place: Place) -> tuple[Any, Shared | None]:
+    """Return the method, and the encoder that it shares."""
     row: Row = cell.row
     settings: dict[str, Any] = {"random_state": cell.seed, "device": place.device}
     settings |= dict(row.parameters)
@@ -153,13 +157,13 @@ def build(cell: Cell, pu: PUDataset, place: Place) -> tuple[Any, float | None]:
         settings["scenario"] = cell.task.scenario
     if row.prior == "true" or row.method == SUPERVISED:
         settings["prior"] = true_prior(cell, pu)
-    seconds = None
+    shared = None
     if row.encoder == "shared":
-        encoder, seconds = shared_encoder(cell, place)
-        settings["encoder"] = FrozenEstimator(encoder)
+        shared = shared_encoder(cell, place)
+        settings["encoder"] = FrozenEstimator(shared.encoder)
     if row.method == SUPERVISED:
-        return Supervised(**settings), seconds
-    return registry().get(row.method).build(**settings), seconds
+        return Supervised(**settings), shared
+    return registry().get(row.method).build(**settings), shared
 
 
 def _has_scenario(key: str) -> bool:
@@ -231,10 +235,18 @@ def encoder_folder(cell: Cell, place: Place) -> Path:
     return place.encoders / cell.encoder_id
 
 
-def shared_encoder(cell: Cell, place: Place) -> tuple[ContrastiveEncoder, float]:
-    """Return the encoder that a cell shares, and the seconds its training took."""
+class Shared(NamedTuple):
+    """An encoder that rows share."""
+
+    encoder: ContrastiveEncoder
+    seconds: float
+    """That its training took."""
+
+
+def shared_encoder(cell: Cell, place: Place) -> Shared:
+    """Return the encoder that a cell shares."""
     folder = encoder_folder(cell, place)
-    return ContrastiveEncoder.load(folder), float(_about(folder)["fit"])
+    return Shared(ContrastiveEncoder.load(folder), float(_about(folder)["fit"]))
 
 
 def _about(folder: Path) -> dict[str, Any]:
