@@ -22,8 +22,7 @@ READY = "ready"
 THREADS = "OMP_NUM_THREADS"
 """What OpenMP, and with it BLAS, scikit-learn and torch, look at."""
 PRIORITY = "CUDA_MPS_CLIENT_PRIORITY"
-"""Where NVIDIA's MPS lets processes share a GPU, the kernels of those with 1 here wait
-for the kernels of the others."""
+"""Where NVIDIA's MPS lets processes share a GPU: 1 asks for less than the others."""
 BROKEN = ("AcceleratorError:", "CUDA error")
 """Words of errors after which a process cannot use its device any more."""
 
@@ -145,7 +144,7 @@ class Worker:
     began: float = 0.0
     ready: bool = False
     heavy: bool = False
-    """Whether it is for heavy jobs; beside it the others have to wait."""
+    """Whether it is for heavy jobs; the others ask for less of the GPU."""
 
     def end(self) -> None:
         """Stop the process and close the line."""
