@@ -26,6 +26,7 @@ PAGES = (
     "docs/recipe.md",
     "docs/walkthroughs.md",
     "docs/export.md",
+    "docs/gpu-plan.md",
 )
 SOURCES = {
     "digits": "digits.py",
@@ -49,6 +50,7 @@ SOURCES = {
     "large-images": "large_images.py",
     "fit-images": "fit_images.py",
     "export": "export_table.py",
+    "bench-cost": "bench_cost.py",
 }
 """Script and, after a colon, the function that makes the table of its records."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)
