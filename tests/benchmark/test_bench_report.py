@@ -18,6 +18,7 @@ from denspu.exceptions import InvalidInputError
 from denspu.report import save
 from denspu.report.bench import (
     _labels_with_room,
+    figure_names,
     figures_of,
     groups_by_labels,
     inline_svg,
@@ -174,6 +175,13 @@ def test_nothing_to_draw_says_what_to_run(draw):
     spec = replace(SPEC, rows=SPEC.rows[1:])
     with pytest.raises(InvalidInputError, match=r"denspu bench run .*small\.toml"):
         draw(spec, [failure(cell) for cell in cells_of(spec)])
+
+
+def test_failed_runs_alone_have_no_picture(tmp_path):
+    failures = [failure(cell) for cell in cells_of(SPEC)]
+    assert figure_names(SPEC, failures) == []
+    with pytest.raises(InvalidInputError, match=r"denspu bench run .*small\.toml"):
+        save_figures(SPEC, failures, tmp_path)
 
 
 def test_files_are_named_after_spec_and_picture(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,46 @@ def test_a_changed_figure_is_noticed(script, folders, tmp_path, monkeypatch):
     write(folders, "second", 0.6)
     with pytest.raises(SystemExit, match=r"out of date: docs/results\.md"):
         script.main()
+
+
+def test_pictures_are_drawn_where_records_changed(
+    script, folders, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(script, "SPECS", folders[0])
+    monkeypatch.setattr(script, "RECORDS", folders[1])
+    monkeypatch.setattr(script, "PAGE", tmp_path / "results.md")
+    monkeypatch.setattr("sys.argv", ["results.py"])
+    write(folders, "first", 0.5)
+    write(folders, "second", 0.6)
+    script.main()
+    first, second = (
+        tmp_path / "images" / "bench" / f"{name}-spread.svg"
+        for name in ("first", "second")
+    )
+    page = script.PAGE.read_text("utf-8")
+    assert "![Every seed: The first](images/bench/first-spread.svg)" in page
+    assert page.count("![") == 2
+    drawn, kept = first.read_bytes(), second.stat().st_mtime_ns
+
+    first.unlink()
+    assert script.outdated()
+    script.main()
+    assert first.read_bytes() == drawn
+    assert second.stat().st_mtime_ns == kept  # nothing about it changed
+
+    changed = (folders[1] / "first.jsonl").read_text("utf-8").replace("0.5", "0.4")
+    (folders[1] / "first.jsonl").write_text(changed, "utf-8")
+    script.PAGE.write_text(script.page(), "utf-8")
+    assert script.outdated()  # the page is new, the picture is not
+    script.main()
+    assert not script.outdated()
+    assert first.read_bytes() != drawn
+
+
+def test_the_page_links_the_pictures_that_are_there(script):
+    linked = set(re.findall(r"!\[[^]]+\]\(([^)]+)\)", script.PAGE.read_text("utf-8")))
+    there = (script.PAGE.parent / script.FOLDER).iterdir()
+    assert linked == {f"{script.FOLDER}/{path.name}" for path in there}
 
 
 def test_only_specs_with_records_have_a_section(folders):

@@ -320,6 +320,14 @@ def test_a_crowd_does_not_swell_the_svg(tmp_path):
     assert path.stat().st_size < 500_000
 
 
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_description_goes_into_the_file(tmp_path, kind):
+    plain = save(new_figure(1, 1), tmp_path / f"plain.{kind}").read_bytes()
+    told = save(new_figure(1, 1), tmp_path / f"told.{kind}", "made from 12ab")
+    assert b"made from 12ab" in told.read_bytes()
+    assert b"made from" not in plain
+
+
 def test_other_suffixes_are_refused(tmp_path):
     with pytest.raises(InvalidParameterError, match=r"\.png or \.svg"):
         save(new_figure(1, 1), tmp_path / "figure.jpg")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from denspu.benchmark.cells import recorded
@@ -43,8 +43,22 @@ negatives are negative) are known only because the true labels of U are."""
 
 NOTHING = "Nothing is recorded yet."
 
+Pictures = Callable[[Spec, Sequence[Record]], Sequence[tuple[str, str]]]
+"""What shows a spec's records: captions and links."""
 
-def spec_markdown(spec: Spec, records: Sequence[Record], *, level: int = 1) -> str:
+
+def no_pictures(spec: Spec, records: Sequence[Record]) -> Sequence[tuple[str, str]]:
+    """Return none."""
+    return ()
+
+
+def spec_markdown(
+    spec: Spec,
+    records: Sequence[Record],
+    *,
+    level: int = 1,
+    pictures: Pictures = no_pictures,
+) -> str:
     """Return a spec as Markdown: tables, comparison with the reference, notes.
 
     Parameters
@@ -54,6 +68,8 @@ def spec_markdown(spec: Spec, records: Sequence[Record], *, level: int = 1) -> s
         Those without a cell, or of cells the spec does not have, are not used.
     level : int, default=1
         Of the heading: how many ``#`` it gets.
+    pictures : callable, optional
+        Gives captions and links of pictures to show below the tables.
     """
     parts = ["#" * level + " " + plain(spec.title)]
     tables = tables_of(spec, records)
@@ -61,6 +77,8 @@ def spec_markdown(spec: Spec, records: Sequence[Record], *, level: int = 1) -> s
         if len(tables) > 1 or spec.layout == "tasks":
             parts.append(f"**{plain(table.title)}**")
         parts.append(to_markdown(table))
+    for caption, link in pictures(spec, records):
+        parts.append(f"![{plain(f'{caption}: {spec.title}')}]({link})")
     parts.append(_bullets(notes_of(spec, records)))
     parts.append(f"```sh\n{command_of(spec)}\n```")
     if found := differences(spec, records):
@@ -80,7 +98,11 @@ def _bullets(sentences: Sequence[str]) -> str:
     )
 
 
-def results_page(specs_folder: str | Path, records_folder: str | Path) -> str:
+def results_page(
+    specs_folder: str | Path,
+    records_folder: str | Path,
+    pictures: Pictures = no_pictures,
+) -> str:
     """Return the page of all specs in a folder that have records.
 
     Records of the spec ``NAME.toml`` are in ``NAME.jsonl``. Numbered tables come first;
@@ -91,7 +113,7 @@ def results_page(specs_folder: str | Path, records_folder: str | Path) -> str:
         spec = load_spec(path)
         records = read_records(Path(records_folder) / f"{spec.name}.jsonl")
         if recorded(records):
-            sections.append(spec_markdown(spec, records, level=2))
+            sections.append(spec_markdown(spec, records, level=2, pictures=pictures))
             titles.append(plain(spec.title))
         else:
             empty.append(f"`{spec.name}`")

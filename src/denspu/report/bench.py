@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from html import escape
 from io import BytesIO
@@ -373,7 +373,7 @@ def _rows(found: Found, task: Task, key: str) -> list[Row]:
     return [r for r, v in with_values if v.n or v.printed is not None]
 
 
-def _some(things: Sequence[object], spec: Spec, key: str) -> None:
+def _some(things: Sized, spec: Spec, key: str) -> None:
     if not things:
         raise InvalidInputError(
             f"There is nothing to draw: no record of {spec.name} has {key!r}. Run "
@@ -384,15 +384,22 @@ def _some(things: Sequence[object], spec: Spec, key: str) -> None:
 # --- files and the page -------------------------------------------------------------
 
 
+def figure_names(spec: Spec, records: Sequence[Record]) -> list[str]:
+    """Return the names of pictures, the main one first; none if all runs failed."""
+    found = Found(spec, records)
+    if all(map(failed, found.records.values())):
+        return []
+    return [*(["labels"] if _recorded_groups(found) else []), "spread", "seconds"]
+
+
 def figures_of(spec: Spec, records: Sequence[Record]) -> dict[str, Figure]:
     """Return the pictures of a spec by name; those that do not apply are left out."""
-    found = {
-        "spread": spread_by_seed(spec, records),
-        "seconds": seconds_against_accuracy(spec, records),
-    }
-    if _recorded_groups(Found(spec, records)):
-        found = {"labels": labels_against_metric(spec, records), **found}
-    return found
+    return {name: draw(name, spec, records) for name in figure_names(spec, records)}
+
+
+def draw(name: str, spec: Spec, records: Sequence[Record]) -> Figure:
+    """Return one picture of a spec by its name."""
+    return DRAWN[name](spec, records)
 
 
 def save_figures(
@@ -402,14 +409,20 @@ def save_figures(
     kinds: Iterable[str] = ("svg", "png"),
 ) -> list[Path]:
     """Write the pictures of a spec as ``SPEC-PICTURE.svg`` and ``.png``."""
-    kinds = tuple(kinds)
+    kinds, figures = tuple(kinds), figures_of(spec, records)
+    _some(figures, spec, spec.metrics[0])
     return [
         save(figure, Path(folder) / f"{spec.name}-{name}.{kind}")
-        for name, figure in figures_of(spec, records).items()
+        for name, figure in figures.items()
         for kind in kinds
     ]
 
 
+DRAWN = {
+    "labels": labels_against_metric,
+    "spread": spread_by_seed,
+    "seconds": seconds_against_accuracy,
+}
 CAPTIONS = {
     "labels": "How much each row gains from more labels",
     "spread": "Every seed",
@@ -435,11 +448,10 @@ def spec_page(spec: Spec, records: Sequence[Record]) -> str:
         parts.append("<h2>Comparison, seed by seed</h2>")
         parts.append(_scroll(differences_html(spec, found)))
         parts.append(f'<p class="soft">{escape(how_to_read(spec))}</p>')
-    if not all(map(failed, Found(spec, records).records.values())):
-        for name, figure in figures_of(spec, records).items():
-            parts.append(f"<h2>{CAPTIONS[name]}</h2>")
-            picture = inline_svg(figure, name, f"{CAPTIONS[name]}: {spec.title}")
-            parts.append(f'<figure class="scroll">{picture}</figure>')
+    for name, figure in figures_of(spec, records).items():
+        parts.append(f"<h2>{CAPTIONS[name]}</h2>")
+        picture = inline_svg(figure, name, f"{CAPTIONS[name]}: {spec.title}")
+        parts.append(f'<figure class="scroll">{picture}</figure>')
     return _page(spec.title, "\n".join(parts))
 
 
@@ -488,6 +500,8 @@ def inline_svg(figure: Figure, prefix: str, label: str) -> str:
 
 
 __all__ = [
+    "draw",
+    "figure_names",
     "figures_of",
     "inline_svg",
     "labels_against_metric",

@@ -146,11 +146,11 @@ def legend_below(axes: Axes, points: float, **options: Any) -> Legend:
     )
 
 
-def save(figure: Figure, path: str | Path) -> Path:
+def save(figure: Figure, path: str | Path, description: str | None = None) -> Path:
     """Write a figure as PNG or SVG, by the suffix of ``path``.
 
-    The same figure gives the same bytes: no date and no random ids are written.
-    Missing folders are made.
+    The same figure gives the same bytes: no date and no random ids are written. A
+    description goes into the file and is not seen. Missing folders are made.
 
     Returns
     -------
@@ -164,7 +164,8 @@ def save(figure: Figure, path: str | Path) -> Path:
         raise InvalidParameterError(
             f"{path.name!r} must end in .png or .svg to say what to write."
         )
+    about = {} if description is None else {"Description": description}
     path.parent.mkdir(parents=True, exist_ok=True)
     with styled():
-        figure.savefig(path, format=kind, metadata=metadata[kind])
+        figure.savefig(path, format=kind, metadata=metadata[kind] | about)
     return path
