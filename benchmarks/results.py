@@ -71,18 +71,20 @@ def old_pictures() -> Iterator[tuple[str, Spec, Path, str]]:
                 yield name, spec, picture, origin
 
 
-def outdated() -> bool:
-    """Tell whether the page or a picture disagrees with the records."""
+def outdated() -> list[str]:
+    """Return the files that disagree with the records: the page, pictures."""
+    old = [path.name for _, _, path, _ in old_pictures()]
     if not PAGE.exists() or PAGE.read_text("utf-8") != page():
-        return True
-    return any(True for _ in old_pictures())
+        old = [PAGE.name, *old]
+    return old
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
     if parser.parse_args().check:
-        raise SystemExit("out of date: docs/results.md" if outdated() else 0)
+        old = ", ".join(outdated())
+        raise SystemExit(f"out of date: {old}" if old else 0)
     PAGE.write_text(page(), "utf-8")
     for name, spec, path, origin in old_pictures():
         records = read_records(RECORDS / f"{spec.name}.jsonl")

@@ -1,9 +1,9 @@
 """Which rate and mixup weight VPU's own held-out loss chooses, on a validation part.
 
-    python benchmarks/vpu_settings.py benchmarks/specs/table2-cifar10.toml --device cuda
+    python benchmarks/vpu_settings.py cifar10 --device cuda
 
 Those of VPU's paper belong to other networks than the ones all baselines of Table 2
-share. This fits the row *VPU* of a spec with others. A sixth of the training images is
+share. This fits the row *VPU* of Table 2 with others. A sixth of the training images is
 put aside; the rest is split into P and U under a seed that no recorded run uses. What
 chooses is the least variational loss on the rows VPU holds out itself, as in its paper,
 which knows no true label. Accuracy and ROC AUC on the images put aside show whether the
@@ -25,7 +25,9 @@ from denspu.benchmark.spec import load_spec
 from denspu.data import Benchmark
 from denspu.methods.vpu import VPU
 
-RECORDS = Path(__file__).parent / "records" / "vpu-settings.jsonl"
+HERE = Path(__file__).parent
+RECORDS = HERE / "records" / "vpu-settings.jsonl"
+SPECS = {"cifar10": "table2-cifar10", "fashion-mnist": "table2-fmnist"}
 RATES = (3e-5, 1e-4, 3e-4)
 WEIGHTS = (0.03, 0.3, 3.0)
 PUT_ASIDE = 1 / 6
@@ -46,26 +48,22 @@ def parted(full: Benchmark, seed: int) -> Benchmark:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Fit VPU with each rate that has no record."""
-    spec = load_spec(args.spec)
+    """Fit VPU with each rate and mixup weight that has no record."""
+    spec = load_spec(HERE / "specs" / f"{SPECS[args.dataset]}.toml")
     (row,) = (row for row in spec.rows if row.name == "VPU")
-    task = spec.tasks[0]
-    data = parted(load_dataset(task.dataset), args.seed)
+    data = parted(load_dataset(args.dataset), args.seed)
     pu = make_pu(
         data.X_train,
         data.y_train,
         positive=data.positive,
-        n_labeled=task.n_labeled,
+        n_labeled=int(spec.tasks[0].n_labeled),
         random_state=args.seed,
     )
-    done = {
-        (r.dataset, r.seed, r.extra["rate"], r.extra["weight"])
-        for r in read_records(args.out)
-    }
+    done = [(r.dataset, r.seed, r.extra["parameters"]) for r in read_records(args.out)]
     for rate, weight in itertools.product(args.rates, args.weights):
-        if (task.dataset, args.seed, rate, weight) in done:
-            continue
         settings = {**row.parameters, "lr": rate, "mixup_weight": weight}
+        if (args.dataset, args.seed, settings) in done:
+            continue
         model = VPU(**settings, random_state=args.seed, device=args.device)
         name = f"rate {rate:g}, weight {weight:g}"
         record = measure(model, pu, data, method="vpu", variant=name, seed=args.seed)
@@ -83,14 +81,15 @@ def order(record: Record) -> tuple[str, int, float]:
 def table(out: Path = RECORDS) -> str:
     """Return the Markdown table of the records."""
     lines = [
-        "| set | rate | mixup weight | least held-out loss | after epoch | accuracy "
-        "| ROC AUC |",
-        "|---|---|---|---|---|---|---|",
+        "| set | seed | rate | mixup weight | least held-out loss | after epoch "
+        "| accuracy | ROC AUC |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for record in sorted(read_records(out), key=order):
         at, found, figures = record.extra, record.estimates, record.metrics
         cells = [
             record.dataset,
+            str(record.seed),
             f"{at['rate']:g}",
             f"{at['weight']:g}",
             f"{found['held_out_loss']:.4f}",
@@ -104,7 +103,7 @@ def table(out: Path = RECORDS) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("spec", type=Path)
+    parser.add_argument("dataset", choices=SPECS)
     parser.add_argument("--rates", type=float, nargs="+", default=RATES)
     parser.add_argument("--weights", type=float, nargs="+", default=WEIGHTS)
     parser.add_argument("--seed", type=int, default=10)

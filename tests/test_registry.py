@@ -53,6 +53,11 @@ def test_the_walk_is_complete():
     assert {e.kind for e in ENTRIES} == set(KINDS)
 
 
+@pytest.mark.parametrize("entry", registry().of_kind("method").values(), ids=ids)
+def test_the_class_knows_its_use_for_known_negatives(entry):
+    assert entry.load().uses_known_negatives == entry.uses_known_negatives
+
+
 def test_keys_are_unique_within_a_kind():
     names = [(e.kind, e.key) for e in ENTRIES]
     assert len(names) == len(set(names))

@@ -51,6 +51,7 @@ from denspu._validation import (
 from denspu.exceptions import (
     DegenerateFitWarning,
     InvalidParameterError,
+    UnusedInputWarning,
     did_you_mean,
 )
 
@@ -328,6 +329,8 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
     a fitted model can tell of itself.
     """
 
+    uses_known_negatives: ClassVar[bool] = True
+    """Does fitting learn from ``known_negative`` rows?"""
     _rules: ClassVar[Rules] = {}
 
     prior_interval_: tuple[float, float]
@@ -350,7 +353,8 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
         y : array of shape (n,)
             1 for a labelled positive, 0 (or -1, False) for an unlabelled row.
         known_negative : boolean array of shape (n,), optional
-            Unlabelled rows known to be negative.
+            Unlabelled rows known to be negative. A method that does not learn from
+            them says so.
         groups : array of shape (n,), optional
             Patient, customer, ...: no group is split by an internal hold-out.
         holdout : float or boolean array of shape (n,), optional
@@ -362,6 +366,7 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
         """
         check_parameters(self)
         data = validate_fit(self, X, y, known_negative, groups)
+        self._warn_if_unused(data)
         randomness = Randomness(getattr(self, "random_state", None))
         held = choose_held_out(holdout, data, randomness.numpy("holdout"))
         given = None
@@ -431,6 +436,18 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
         return float(
             accuracy_score(truth, self.predict(X), sample_weight=sample_weight)
         )
+
+    def _warn_if_unused(self, data: PUInput) -> None:
+        """Warn when known negatives are given to a method that has no use for them."""
+        known = int(data.known_negative.sum())
+        if known and not self.uses_known_negatives:
+            warnings.warn(
+                f"{type(self).__name__} does not learn from known negatives: the "
+                f"{known:,} rows of known_negative count as unlabelled in its fit. "
+                "dens_pu and pubn learn from them.",
+                UnusedInputWarning,
+                stacklevel=3,
+            )
 
     def _warn_if_degenerate(self, data: PUInput) -> None:
         """Warn when U is called all one class, or positive far beyond the prior."""

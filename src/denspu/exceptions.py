@@ -21,7 +21,8 @@
     ├── ModelVersionWarning                 a model was saved by other versions
     ├── CompileWarning                      training goes on uncompiled
     ├── PriorDisagreementWarning            estimates of the prior lie far apart
-    └── SelectionWarning                    fewer negatives than asked for
+    ├── SelectionWarning                    fewer negatives than asked for
+    └── UnusedInputWarning                  something given plays no part in the fit
 
 Each error also inherits from the builtin it resembles, so ``except ValueError``
 keeps working.
@@ -107,6 +108,10 @@ class PriorDisagreementWarning(DensPUWarning):
 
 class SelectionWarning(DensPUWarning):
     """Fewer reliable negatives were found than asked for."""
+
+
+class UnusedInputWarning(DensPUWarning):
+    """Something that was given plays no part in the fit."""
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:

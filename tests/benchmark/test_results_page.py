@@ -84,7 +84,9 @@ def test_a_changed_figure_is_noticed(script, folders, tmp_path, monkeypatch):
         script.main()
     assert end.value.code == 0
     write(folders, "second", 0.6)
-    with pytest.raises(SystemExit, match=r"out of date: docs/results\.md"):
+    with pytest.raises(
+        SystemExit, match=r"out of date: results\.md, second-spread\.svg"
+    ):
         script.main()
 
 
@@ -108,7 +110,7 @@ def test_pictures_are_drawn_where_records_changed(
     drawn, kept = first.read_bytes(), second.stat().st_mtime_ns
 
     first.unlink()
-    assert script.outdated()
+    assert script.outdated() == ["first-spread.svg"]
     script.main()
     assert first.read_bytes() == drawn
     assert second.stat().st_mtime_ns == kept  # nothing about it changed

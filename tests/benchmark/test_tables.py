@@ -21,7 +21,7 @@ from denspu.benchmark.paired import (
 )
 from denspu.benchmark.results import spec_markdown
 from denspu.benchmark.spec import Row, Spec, Task
-from denspu.benchmark.tables import notes_of, tables_of, to_html, to_markdown
+from denspu.benchmark.tables import MISSING, notes_of, tables_of, to_html, to_markdown
 
 A = Task("A", "digits", 100)
 B = Task("B", "digits", 0.2, positive=(0, 1), keep_positive=0.5, mechanism="sar")
@@ -248,6 +248,7 @@ def test_layout_of_tasks_gives_oracle_figures_a_table_of_their_own():
     assert (main.title, boundary.title) == ("F1", "Boundary AUC")
     assert [line.name for line in boundary.lines] == ["ours"]
     assert boundary.lines[0].values[0].words == "70.00"
+    assert boundary.lines[0].values[1].words == MISSING  # it has one, not run yet
 
 
 def shares(names):
@@ -321,6 +322,13 @@ def test_tasks_that_differ_in_labels_alone_share_a_note():
     )
 
 
+def test_one_thread_is_no_threads():
+    [cell, *_] = cells_of(SPEC)
+    for threads, words in ((1, "cpu, 1 thread."), (11, "cpu, 11 threads.")):
+        told = notes_of(SPEC, [record(cell, 0.9, device=f"cpu, {threads} threads")])
+        assert f"Seconds: median over cells; device: {words}" in told
+
+
 def test_notes_name_every_device_but_not_that_of_failures():
     cells = cells_of(SPEC)
     records = [
@@ -330,7 +338,7 @@ def test_notes_name_every_device_but_not_that_of_failures():
         record(cells[3], error="MemoryError: x", device="auto"),
     ]
     assert (
-        "Seconds: median over cells; device: two (2 cells), one (1 cells)."
+        "Seconds: median over cells; device: two (2 cells), one (1 cell)."
         in notes_of(SPEC, records)
     )
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from denspu._deadline import MOMENT
+from denspu._registry import registry
 from denspu.encoders import IdentityEncoder, TabularEncoder
-from denspu.exceptions import InvalidParameterError
+from denspu.exceptions import InvalidParameterError, UnusedInputWarning
 from denspu.methods import _deep
 from denspu.methods._deep import LARGE, SMALL, DeepPU, fresh_copy
 from denspu.methods.nnpu import NNPU
@@ -66,6 +69,35 @@ def test_known_negatives_and_groups_reach_the_task(blobs):
     model.fit(blobs.X, blobs.y, known_negative=known, groups=np.arange(140) // 2)
     assert model.task_.known_negative.tolist() == [90, 95]
     assert len(np.unique(model.task_.groups)) == 70
+
+
+METHODS = registry().of_kind("method").values()
+IGNORING = [entry for entry in METHODS if not entry.uses_known_negatives]
+
+
+@pytest.mark.parametrize("entry", IGNORING, ids=lambda entry: entry.key)
+def test_a_method_without_a_use_for_known_negatives_says_so(entry, blobs):
+    known = np.zeros(140, dtype=bool)
+    known[[90, 95]] = True
+
+    def fitted(**given):
+        prior = {"prior": 0.6} if entry.needs_prior else {}
+        model = entry.build(
+            **prior, network="linear", epochs=1, device="cpu", random_state=0
+        )
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model.fit(blobs.X, blobs.y, **given)
+        return model.decision_function(blobs.X), [
+            str(w.message) for w in said if w.category is UnusedInputWarning
+        ]
+
+    scores, said = fitted()
+    assert not said
+    same, said = fitted(known_negative=known)
+    assert len(said) == 1
+    assert "the 2 rows of known_negative count as unlabelled" in said[0]
+    np.testing.assert_array_equal(same, scores)
 
 
 # --- settings by the size of the sample -----------------------------------------------

@@ -31,15 +31,16 @@ INTRO = """\
 Every figure below is made from records: one line for each run, with its settings,
 seed, versions, device and seconds ([records](../benchmarks/records)). A spec names
 the runs of a table ([specs](../benchmarks/specs)); the command under each table makes
-its records anew.
+those that have no record yet; with `--records FILE` all of them, into a new file.
 
 Figures are percent on the test set, mean ± standard deviation over seeds; the column
 “seeds” says how many. The last epoch is judged, or the one a label-free criterion
 chose, never the best on the test set. “–” stands where no run has been recorded; an
 empty cell is not part of the comparison. Runs that failed are counted beside the
 seeds, with the name of the error. The row in bold is the one that others are compared
-with. Boundary AUC (how well the boundary ranks U) and purity of Ñ (how many chosen
-negatives are negative) are known only because the true labels of U are."""
+with. Boundary AUC (how well the boundary ranks U), purity of Ñ (how many chosen
+negatives are negative) and the share of U right (whose refined label is the true one)
+are figures of U, known only because the true labels of U are."""
 
 NOTHING = "Nothing is recorded yet."
 

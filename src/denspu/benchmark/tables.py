@@ -6,6 +6,7 @@ were not run are said, never left out.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -184,7 +185,7 @@ def _by_task(found: Found, key: str, tasks: Sequence[Task]) -> Table:
     lines = []
     for row in found.spec.rows:
         values = [_value(found, row, task, key) for task in tasks]
-        if key in OF_THE_WALK and not any(values):
+        if key in OF_THE_WALK and not any(v and v.by_seed for v in values):
             continue
         lines.append(_line(found, row, tasks, values))
     title = title_of(key)
@@ -207,7 +208,10 @@ def _value(found: Found, row: Row, task: Task, key: str) -> Value | None:
     """Return a figure of a row; ``None`` where there is nothing to wait for."""
     printed = row.printed.get(task.name, {}).get(key)
     by_seed = tuple(found.by_seed(row, task, key).values())
-    awaited = found.expected(row, task) and key not in OF_THE_WALK
+    awaited = found.expected(row, task) and (
+        key not in OF_THE_WALK
+        or any(found.by_seed(row, other, key) for other in found.spec.tasks)
+    )
     if not by_seed and not awaited and printed is None:
         return None
     return Value(by_seed, printed)
@@ -394,11 +398,11 @@ def _tuning(spec: Spec) -> str:
 
 def _devices(found: Found) -> list[str]:
     good = [r for r in found.records.values() if not failed(r)]
-    devices = Counter(r.device for r in good)
+    devices = Counter(re.sub(r"\b1 threads$", "1 thread", r.device) for r in good)
     if not devices:
         return []
     names = [
-        name if len(devices) == 1 else f"{name} ({count} cells)"
+        name if len(devices) == 1 else f"{name} ({count} cell{'s' * (count > 1)})"
         for name, count in devices.most_common()
     ]
     text = f"Seconds: median over cells; device: {', '.join(names)}"

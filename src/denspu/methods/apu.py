@@ -53,6 +53,7 @@ class APU(DeepPU):
         Of the network that weighs rows, where the variant has one.
     """
 
+    uses_known_negatives: ClassVar[bool] = False
     _rules: ClassVar[Rules] = {
         **DeepPU._rules,
         "variant": (OneOf("purr", "wuu", "apnu"),),

@@ -131,6 +131,7 @@ class DistPU(DeepPU):
         Of the warm-up; ``history_`` is that of the main phase.
     """
 
+    uses_known_negatives: ClassVar[bool] = False
     _rules: ClassVar[Rules] = {
         **DeepPU._rules,
         "warm_up": (Number(0, 1, "neither"),),

@@ -66,6 +66,7 @@ class GenPU(DeepPU):
     gan_history_ : History
     """
 
+    uses_known_negatives: ClassVar[bool] = False
     _rules: ClassVar[Rules] = {
         **DeepPU._rules,
         "lambda_p": (Number(0),),

@@ -36,6 +36,7 @@ class ImbPU(DeepPU):
         As everywhere.
     """
 
+    uses_known_negatives: ClassVar[bool] = False
     _rules: ClassVar[Rules] = {
         **DeepPU._rules,
         "balanced_prior": (Number(0, 1, "neither"),),

@@ -33,6 +33,7 @@ class NNPU(DeepPU):
         As everywhere.
     """
 
+    uses_known_negatives: ClassVar[bool] = False
     _rules: ClassVar[Rules] = {
         **DeepPU._rules,
         "beta": (Number(0),),

@@ -37,6 +37,7 @@ class PUSB(DeepPU):
         As everywhere.
     """
 
+    uses_known_negatives: ClassVar[bool] = False
     _rules: ClassVar[Rules] = {
         **DeepPU._rules,
         "beta": (Number(0),),

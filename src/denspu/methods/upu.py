@@ -71,6 +71,7 @@ class UPU(DeepPU):
         The width and the ridge of the kernel, and their risk on held-out rows.
     """
 
+    uses_known_negatives: ClassVar[bool] = False
     _rules: ClassVar[Rules] = {
         **DeepPU._rules,
         "network": (OneOf("auto", "kernel", *BACKBONES), InstanceOf(nn.Module)),

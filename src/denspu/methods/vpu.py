@@ -90,6 +90,7 @@ class VPU(DeepPU):
     """
 
     needs_prior: ClassVar[bool] = False
+    uses_known_negatives: ClassVar[bool] = False
     _rules: ClassVar[Rules] = {
         **COMMON_RULES,
         "scenario": SCENARIO_RULE,

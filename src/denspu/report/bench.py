@@ -107,7 +107,7 @@ def looks_of(spec: Spec) -> dict[str, Look]:
 def spread_by_seed(
     spec: Spec, records: Sequence[Record], metric: str | None = None
 ) -> Figure:
-    """Draw every seed of every row as a dot, and the paper's value as a tick.
+    """Draw every seed of every row as a dot, their mean as a tick, the paper's value.
 
     One panel a task, below each other; rows in the order of the spec.
     """
@@ -122,7 +122,10 @@ def spread_by_seed(
         )[:, 0]
         for axes, task in zip(panels, tasks, strict=True):
             _spread(axes, found, task, key)
-        _legend_of_dots(panels[-1], any(r.printed for r in spec.rows))
+        printed = any(
+            key in r.printed.get(t.name, {}) for t in tasks for r in spec.rows
+        )
+        _legend_of_dots(panels[-1], printed)
     return figure
 
 

@@ -303,11 +303,6 @@ def _doubts(
     said = list(data.warnings)
     if not held.any():
         said.append(told)
-    if data.known_negative.any() and not entry.uses_known_negatives:
-        said.append(
-            f"{entry.key} does not learn from known negatives; they are decided, and "
-            "kept out of the estimates."
-        )
     if options.max_seconds is not None and not _takes(entry, "max_seconds"):
         said.append(f"{entry.key} has no time limit: --max-seconds was not used.")
     return said
