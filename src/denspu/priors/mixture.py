@@ -2,7 +2,7 @@
 
 U is a mixture π f_P + (1-π) f_N. The density f_P comes from held-out positives; f_N is
 taken for a normal density, and EM finds its place, its width and π. It looks at all of
-U, so it varies less than a ratio read off the top, but it is wrong where the bell is.
+U, not at the top alone, but it is wrong where the bell is.
 """
 
 from __future__ import annotations
