@@ -15,6 +15,7 @@ import zlib
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import has_fit_parameter
 
 from denspu._typing import BoolArray, IntArray
 
@@ -146,3 +147,17 @@ def same_rows(rows: Any) -> IntArray:
         rows = rows + 0.0  # no negative zero
     prints = np.array([zlib.crc32(row.tobytes()) for row in rows], dtype=np.int64)
     return np.unique(prints, return_inverse=True)[1]
+
+
+def groups_argument(
+    model: Any, groups: IntArray | None, index: IntArray
+) -> dict[str, Any]:
+    """Return the argument that keeps groups together in a classifier's own hold-out.
+
+    Rows that are there twice are kept together too.
+    """
+    if not has_fit_parameter(model, "groups"):
+        return {}
+    if groups is not None:
+        return {"groups": groups[index]}
+    return {"groups": index} if len(np.unique(index)) < len(index) else {}

@@ -437,10 +437,14 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
             accuracy_score(truth, self.predict(X), sample_weight=sample_weight)
         )
 
+    def _learns_from_known_negatives(self) -> bool:
+        """Tell whether a fit with these settings does."""
+        return self.uses_known_negatives
+
     def _warn_if_unused(self, data: PUInput) -> None:
         """Warn when known negatives are given to a method that has no use for them."""
         known = int(data.known_negative.sum())
-        if known and not self.uses_known_negatives:
+        if known and not self._learns_from_known_negatives():
             warnings.warn(
                 f"{type(self).__name__} does not learn from known negatives: the "
                 f"{known:,} rows of known_negative count as unlabelled in its fit. "

@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 from denspu import make
 from denspu.classifiers import BackboneClassifier, VGG16Classifier, network
 from denspu.exceptions import InvalidParameterError
+from denspu.methods.elkan_noto import ElkanNoto
 from denspu.methods.rank_pruning import RankPruning
 from denspu.networks.backbones import build_backbone
 
@@ -142,6 +143,55 @@ def test_held_out_rows_are_not_learned_from(monkeypatch):
     assert len(pixels) == 30
     levels = pixels.mean(axis=1) > 100 / 255
     assert levels.sum() == 15  # a quarter of each class
+
+
+def test_groups_are_not_divided_by_the_hold_out(monkeypatch):
+    seen = watched_rows(monkeypatch)
+    X, y = pictures((4, 4))
+    X[1::2] = X[::2]  # twins, one group each
+    model = small(network="linear", epochs=1, validation=0.25)
+    model.fit(X, y, groups=np.arange(40) // 2)
+    pixels = torch.cat(seen).flatten(1).numpy()
+    _, times = np.unique(pixels, axis=0, return_counts=True)
+    assert 20 < len(pixels) < 40
+    assert set(times) == {2}
+
+
+def given_groups(monkeypatch, method, **given):
+    """Return the groups that each classifier of a method's fit is given."""
+    found = []
+    real = BackboneClassifier.fit
+
+    def noting(self, X, y, sample_weight=None, *, groups=None):
+        found.append(groups)
+        return real(self, X, y, sample_weight, groups=groups)
+
+    monkeypatch.setattr(BackboneClassifier, "fit", noting)
+    X, truth = pictures((4, 4), n=60)
+    estimator = small(network="linear", epochs=1, validation=0.2)
+    model = method(estimator=estimator, folds=2, device="cpu", random_state=0)
+    model.fit(X, truth * (np.arange(60) % 2), **given)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
+def test_methods_hand_groups_to_the_hold_out_of_their_classifier(monkeypatch):
+    groups = np.arange(60) // 2
+    *folds, last = given_groups(monkeypatch, RankPruning, groups=groups)
+    for own, other in (folds, folds[::-1]):
+        assert sorted(np.r_[own, other]) == sorted(groups)
+        assert not set(own) & set(other)
+    assert set(last) <= set(groups)
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
+def test_without_groups_only_rows_that_are_there_twice_are_kept_together(monkeypatch):
+    assert given_groups(monkeypatch, RankPruning) == [None] * 3
+    *folds, last = given_groups(monkeypatch, ElkanNoto)
+    assert folds == [None] * 2
+    rows, times = np.unique(last, return_counts=True)
+    assert rows.tolist() == list(range(60))
+    assert sorted(times) == [1] * 15 + [2] * 45  # P once, U as both classes
 
 
 def test_the_epoch_with_the_least_held_out_loss_is_kept(monkeypatch):

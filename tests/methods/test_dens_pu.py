@@ -40,6 +40,7 @@ from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
     SelectionWarning,
+    UnusedInputWarning,
     WeakBoundaryWarning,
 )
 from denspu.methods import _presets, dens_pu
@@ -298,6 +299,37 @@ def test_parts_for_many_rows(monkeypatch, data):
 def test_which_ending_is_taken(tiny_images, settings, refined):
     parts = parts_of(DensPU(**settings), *tiny_images)[0]
     assert (parts["refiner"] is not None) is refined
+
+
+@pytest.mark.parametrize(
+    "unused",
+    [
+        {"classifier": "svm"},
+        {"classify_on": "embedding"},
+        {"selector": "by_score", "classifier": "svm"},
+    ],
+    ids=str,
+)
+def test_an_ending_that_a_refiner_replaces_is_named(data, unused):
+    wanted = ", ".join(f"{name}={value!r}" for name, value in unused.items())
+    with pytest.warns(UnusedInputWarning, match=f"^{wanted} (is|are) not used"):
+        DensPU(refiner=CHEAP, checks=1, random_state=0, **unused).fit(*data[:2])
+
+
+def test_an_ending_that_is_taken_is_not_complained_of(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnusedInputWarning)
+        DensPU(classifier="logistic", max_seconds=60, random_state=0).fit(*data[:2])
+        DensPU(refiner=CHEAP, checks=1, max_seconds=60, random_state=0).fit(*data[:2])
+
+
+def test_parts_without_a_limit_of_time_are_named(tiny_images):
+    parts = {
+        "encoder": CAEEncoder(epochs=1),
+        "classifier": VGG16Classifier(epochs=1, image_size=32),
+    }
+    with pytest.warns(UnusedInputWarning, match="the encoder and the classifier: they"):
+        DensPU(**parts, max_seconds=60, device="cpu", random_state=0).fit(*tiny_images)
 
 
 def refiner_for(images=True, device="cuda:0", share=0.3, encoder=None):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from denspu.exceptions import UnusedInputWarning
 from denspu.methods.elkan_noto import (
     ElkanNoto,
     hidden_weight,
@@ -54,6 +56,16 @@ def test_c_is_found_where_classes_lie_apart(easy):
     model = ElkanNoto(random_state=10).fit(easy.X, easy.y)
     assert model.label_frequency_ == pytest.approx(0.3, abs=0.05)
     assert model.ratio_ == pytest.approx((1 - 0.3) / 0.3, rel=0.25)
+
+
+def test_the_adjusted_form_says_that_known_negatives_are_not_used(easy):
+    known = np.zeros(len(easy.y), dtype=bool)
+    known[-3:] = True
+    with pytest.warns(UnusedInputWarning, match="the 3 rows of known_negative"):
+        ElkanNoto(variant="adjusted").fit(easy.X, easy.y, known_negative=known)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnusedInputWarning)
+        ElkanNoto().fit(easy.X, easy.y, known_negative=known)
 
 
 def test_the_cut_of_the_adjusted_form_is_half_of_c(easy):

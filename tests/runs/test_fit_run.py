@@ -281,6 +281,7 @@ def test_top_calls_so_many(tmp_path):
         ({"label_column": None}, "--label-column"),
         ({"positive": "a"}, "--unlabeled is missing"),
         ({"scenario": "one sample"}, "one-sample or two-sample"),
+        ({"method": "kldce", "scenario": "two-sample"}, "one-sample data alone"),
         ({"holdout": 1.0}, "holdout=1.0"),
         ({"holdout": 0, "threshold": "prior"}, "holdout=0 keeps none"),
         ({"threshold": "recall=2"}, "above 0 and up to 1"),
@@ -296,6 +297,14 @@ def test_top_calls_so_many(tmp_path):
 def test_what_cannot_work_is_refused_before_files_are_read(tmp_path, changes, message):
     with pytest.raises(InvalidParameterError, match=message):
         fit_run(options(tmp_path, **changes))
+
+
+@pytest.mark.parametrize(("method", "said"), [("spy", True), ("pu_bagging", False)])
+def test_a_prior_that_is_not_learned_with_is_said(tmp_path, method, said):
+    facts, _ = fit_run(
+        options(tmp_path, method=method, prior=0.4, **write_embeddings(tmp_path))
+    )
+    assert any("learns without a prior" in w for w in facts.warnings) is said
 
 
 def test_more_than_there_are_is_refused_before_the_fit(tmp_path):

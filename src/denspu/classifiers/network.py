@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from denspu._device import resolve_device
 from denspu._folds import hold_out
-from denspu._labels import validate_labels
+from denspu._labels import validate_groups, validate_labels
 from denspu._parameters import OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
@@ -76,8 +76,13 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _config(self) -> TrainingConfig:
         """Return how to train it."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on images with labels 1 (positive) and 0 (negative)."""
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
+    ) -> Self:
+        """Train on images with labels 1 (positive) and 0 (negative).
+
+        No group is divided by ``validation``.
+        """
         check_parameters(self)
         images = validate_X(self, X, reset=True, kind="image")
         positive = validate_labels(y, len(images))
@@ -86,7 +91,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.scale_ = PixelScale.of(images)
         device = resolve_device(self.device)
         randomness = Randomness(self.random_state)
-        held = self._held_out(positive, randomness)
+        groups = validate_groups(groups, len(images))
+        held = self._held_out(positive, groups, randomness)
         seen = ~held if held.any() else slice(None)  # which copies nothing
         batches = self._batches(images[seen], positive[seen], weight[seen], device)
         hooks = []
@@ -118,12 +124,14 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
         epochs = max(1, self.max_steps // steps_per_epoch)
         return replace(config, epochs=min(config.epochs, epochs))
 
-    def _held_out(self, positive: BoolArray, randomness: Randomness) -> BoolArray:
+    def _held_out(
+        self, positive: BoolArray, groups: IntArray | None, randomness: Randomness
+    ) -> BoolArray:
         """Return which rows training does not see: none where a class has too few."""
         if self.validation == 0:
             return np.zeros_like(positive)
         rng = randomness.numpy("classifier/held out")
-        return hold_out(positive, None, self.validation, rng)
+        return hold_out(positive, groups, self.validation, rng)
 
     def _weights(self, positive: BoolArray, images: Any, given: Any) -> FloatArray:
         weight = _check_sample_weight(given, images, dtype=np.float32)

@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import has_fit_parameter
 
 from denspu._device import resolve_device
-from denspu._folds import deal_folds, same_rows
+from denspu._folds import deal_folds, groups_argument, same_rows
 from denspu._parameters import OneOf, Part
 from denspu._random import Randomness
 from denspu._registry import registry, resolve_part
@@ -111,9 +111,10 @@ class EstimatorTask:
         )
         seed_inner(model, self.randomness, name)
         rows, labels = take_rows(self.rows, index), np.asarray(target, dtype=np.int64)
-        if weight is None:
-            return model.fit(rows, labels)
-        return model.fit(rows, labels, **weight_argument(model, weight))
+        given = groups_argument(model, self.data.groups, index)
+        if weight is not None:
+            given |= weight_argument(model, weight)
+        return model.fit(rows, labels, **given)
 
     def scores(self, model: Any, index: IntArray) -> FloatArray:
         """Return log-odds or margins of some rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from denspu.encoders import (
     TabularEncoder,
     TextEncoder,
 )
+from denspu.exceptions import UnusedInputWarning
 from denspu.methods._boundary import FOLDS
 from denspu.methods._labelling import FirstLabels
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
@@ -36,6 +38,9 @@ CPU_SIZE = 64
 
 CHECKED_ROWS = 5_000
 """Rows up to which the boundary is drawn five times over to judge it."""
+
+ENDING = ("selector", "classifier", "classify_on")
+"""What the paper's ending is made of."""
 
 KERNEL_ROWS = 10_000
 """Training rows up to which a kernel machine is used."""
@@ -69,6 +74,44 @@ def choose_parts(
         for name in ("contamination", "checks")
     }
     return parts, settings
+
+
+def warn_if_unused(model: DensPU, parts: dict[str, Any]) -> None:
+    """Warn when parts of the paper's ending are given beside a refiner."""
+    names = [n for n in ENDING if _given(model, n) is not None]
+    if parts["refiner"] is None or not names:
+        return
+    given = ", ".join(f"{n}={getattr(model, n)!r}" for n in names)
+    warnings.warn(
+        f"{given} {'is' if len(names) == 1 else 'are'} not used: a refiner takes the "
+        "place of the paper's ending. Pass refiner=None to have it.",
+        UnusedInputWarning,
+        stacklevel=4,
+    )
+
+
+def warn_if_untimed(model: DensPU) -> None:
+    """Warn when parts that train for long cannot keep to ``max_seconds``."""
+    if model.max_seconds is None:
+        return
+    names = [
+        name
+        for name in ("encoder", "classifier")
+        if "epochs" in (known := _settings(getattr(model, f"{name}_", None)))
+        and "max_seconds" not in known
+    ]
+    if names:
+        warnings.warn(
+            f"max_seconds={model.max_seconds!r} does not shorten the "
+            f"{' and the '.join(names)}: {'they have' if names[1:] else 'it has'} no "
+            "limit of time. Give fewer epochs instead.",
+            UnusedInputWarning,
+            stacklevel=4,
+        )
+
+
+def _settings(part: Any) -> dict[str, Any]:
+    return part.get_params(deep=False) if hasattr(part, "get_params") else {}
 
 
 def choose_refiner(data: PUInput, first: FirstLabels, encoder: Any, device: str) -> Any:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from denspu._deadline import Deadline
 from denspu._device import resolve_device
+from denspu._folds import groups_argument
 from denspu._parameters import Number, OneOf, Part, Whole
 from denspu._random import Randomness
 from denspu._registry import Kind, registry, resolve_part
@@ -55,7 +56,12 @@ from denspu.methods._labelling import (
     warn_if_extreme,
     warn_if_few,
 )
-from denspu.methods._presets import choose_parts, choose_refiner
+from denspu.methods._presets import (
+    choose_parts,
+    choose_refiner,
+    warn_if_untimed,
+    warn_if_unused,
+)
 from denspu.priors import PriorEstimate
 
 PART_KINDS: dict[str, Kind] = {
@@ -137,7 +143,7 @@ class DensPU(PUClassifier):
         P(y = 1) of every row given to ``fit``, after refinement.
     unseen_scores_ : array
         Log-odds of every row given to ``fit`` by models that have not seen it, where
-        the refiner has such (tables, texts, embeddings).
+        the refiner has such (``embedding``).
     prior_, prior_in_unlabeled_, prior_interval_ : float, float, pair
         Estimated share of positives in all rows, and inside U with its interval.
     unlabeled_index_, unlabeled_scores_, unlabeled_inlier_ : arrays
@@ -213,9 +219,11 @@ class DensPU(PUClassifier):
         deadline = Deadline(self.max_seconds)
         self.device_ = str(resolve_device(self.device))
         parts, settings = choose_parts(self, data, self.device_)
+        warn_if_unused(self, parts)
         for name in FORGOTTEN:
             forget(self, name)
         self._prepare(parts, data, randomness)
+        warn_if_untimed(self)
         give_time(self.encoder_, deadline.part(ENCODER_SHARE).seconds)
         self.stages_ = Stages()
         Z = self._encode(data)
@@ -442,7 +450,10 @@ class DensPU(PUClassifier):
         target = np.r_[np.ones(len(positive)), np.zeros(len(rows) - len(positive))]
         source = data.X if self.classify_on_ == "input" else Z
         with self.stages_.stage("classify") as facts:
-            self.classifier_.fit(take_rows(source, rows), target.astype(np.int64))
+            together = groups_argument(self.classifier_, data.groups, rows)
+            self.classifier_.fit(
+                take_rows(source, rows), target.astype(np.int64), **together
+            )
             facts["classifier"] = type(self.classifier_).__name__
             facts["sees"] = self.classify_on_
             facts["positives"] = len(positive)

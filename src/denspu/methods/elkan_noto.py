@@ -99,6 +99,9 @@ class ElkanNoto(EstimatorPU):
         self.device = device
         self.verbose = verbose
 
+    def _learns_from_known_negatives(self) -> bool:
+        return self.variant == "weighted"
+
     def _train(self, task: EstimatorTask) -> None:
         labelled = task.positive
         fold = task.folds(self.folds, self.scenario)

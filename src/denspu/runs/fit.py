@@ -303,6 +303,11 @@ def _doubts(
     said = list(data.warnings)
     if not held.any():
         said.append(told)
+    if options.prior is not None and not _takes(entry, "prior"):
+        said.append(
+            f"{entry.key} learns without a prior: --prior sets chances and estimates. "
+            "--threshold prior moves the cut to it."
+        )
     if options.max_seconds is not None and not _takes(entry, "max_seconds"):
         said.append(f"{entry.key} has no time limit: --max-seconds was not used.")
     return said

@@ -182,6 +182,12 @@ def check_options(options: RunOptions) -> Entry:
             f"scenario={options.scenario!r} must be {' or '.join(SCENARIOS)}."
             f"{did_you_mean(options.scenario, SCENARIOS)}"
         )
+    if entry.scenario not in ("any", options.scenario):
+        raise InvalidParameterError(
+            f"scenario={options.scenario!r} is not for {entry.key}: it holds for "
+            f"{entry.scenario} data alone. Choose another method; `denspu list "
+            "--kind method` names them."
+        )
     if options.holdout != 0 and not Number(0, 1, "neither").allows(options.holdout):
         raise InvalidParameterError(
             f"holdout={options.holdout!r} must be a share above 0 and below 1, or 0 to "
