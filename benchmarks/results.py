@@ -62,8 +62,8 @@ def old_pictures() -> Iterator[tuple[str, Spec, Path, str]]:
         records = read_records(lines)
         if not recorded(records):
             continue
-        made_from = path.read_bytes() + lines.read_bytes()
-        origin = f"made from {hashlib.sha256(made_from).hexdigest()[:16]}"
+        made_from = path.read_text("utf-8") + lines.read_text("utf-8")
+        origin = f"made from {hashlib.sha256(made_from.encode()).hexdigest()[:16]}"
         for name in shown(spec, records):
             picture = PAGE.parent / link(spec, name)
             known = picture.read_text("utf-8") if picture.exists() else ""
