@@ -27,6 +27,7 @@ PAGES = (
     "docs/walkthroughs.md",
     "docs/export.md",
     "docs/gpu-plan.md",
+    "docs/methods/vpu.md",
 )
 SOURCES = {
     "digits": "digits.py",
@@ -51,6 +52,7 @@ SOURCES = {
     "fit-images": "fit_images.py",
     "export": "export_table.py",
     "bench-cost": "bench_cost.py",
+    "vpu-settings": "vpu_settings.py",
 }
 """Script and, after a colon, the function that makes the table of its records."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)
