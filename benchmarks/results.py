@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from denspu.benchmark import Record, read_records
@@ -37,43 +38,59 @@ def ablation(records: Path) -> str:
     return to_markdown(table)
 
 
-def shown(spec: Spec, records: Sequence[Record]) -> list[str]:
-    """Return the names of the pictures of a spec that stand on the page."""
-    return figure_names(spec, records)[:1]
+@dataclass(frozen=True)
+class Picture:
+    """The main picture of a spec: what it shows, where it is, what it is made from."""
+
+    spec: Spec
+    records: Sequence[Record]
+    name: str
+
+    @property
+    def link(self) -> str:
+        """Where it is, seen from the page."""
+        return f"{FOLDER}/{self.spec.name}-{self.name}.svg"
+
+    @property
+    def path(self) -> Path:
+        return PAGE.parent / self.link
+
+    @property
+    def origin(self) -> str:
+        files = SPECS / f"{self.spec.name}.toml", RECORDS / f"{self.spec.name}.jsonl"
+        made_from = "".join(path.read_text("utf-8") for path in files)
+        return f"made from {hashlib.sha256(made_from.encode()).hexdigest()[:16]}"
+
+    def is_old(self) -> bool:
+        known = self.path.read_text("utf-8") if self.path.exists() else ""
+        return self.origin not in known
 
 
-def link(spec: Spec, name: str) -> str:
-    """Return where a picture is, seen from the page."""
-    return f"{FOLDER}/{spec.name}-{name}.svg"
+def pictures_of(spec: Spec, records: Sequence[Record]) -> list[Picture]:
+    return [Picture(spec, records, name) for name in figure_names(spec, records)[:1]]
 
 
 def captions_and_links(spec: Spec, records: Sequence[Record]) -> list[tuple[str, str]]:
-    return [(CAPTIONS[name], link(spec, name)) for name in shown(spec, records)]
+    return [(CAPTIONS[p.name], p.link) for p in pictures_of(spec, records)]
 
 
 def page() -> str:
     return results_page(SPECS, RECORDS, captions_and_links)
 
 
-def old_pictures() -> Iterator[tuple[str, Spec, Path, str]]:
-    """Yield name, spec, file and origin of each picture that is not of its records."""
+def old_pictures() -> list[Picture]:
+    """Return the pictures that are not of the spec and records as they are."""
+    found = []
     for path in sorted(SPECS.glob("*.toml")):
-        spec, lines = load_spec(path), RECORDS / f"{path.stem}.jsonl"
-        records = read_records(lines)
-        if not recorded(records):
-            continue
-        made_from = path.read_text("utf-8") + lines.read_text("utf-8")
-        origin = f"made from {hashlib.sha256(made_from.encode()).hexdigest()[:16]}"
-        for name in shown(spec, records):
-            picture = PAGE.parent / link(spec, name)
-            known = picture.read_text("utf-8") if picture.exists() else ""
-            if origin not in known:
-                yield name, spec, picture, origin
+        spec, records = load_spec(path), read_records(RECORDS / f"{path.stem}.jsonl")
+        if recorded(records):
+            found += [p for p in pictures_of(spec, records) if p.is_old()]
+    return found
 
 
 def outdated() -> list[str]:
     """Return the files that disagree with the records: the page, pictures."""
-    old = [path.name for _, _, path, _ in old_pictures()]
+    old = [picture.path.name for picture in old_pictures()]
     if not PAGE.exists() or PAGE.read_text("utf-8") != page():
         old = [PAGE.name, *old]
     return old
@@ -86,9 +103,9 @@ def main() -> None:
         old = ", ".join(outdated())
         raise SystemExit(f"out of date: {old}" if old else 0)
     PAGE.write_text(page(), "utf-8")
-    for name, spec, path, origin in old_pictures():
-        records = read_records(RECORDS / f"{spec.name}.jsonl")
-        save(draw(name, spec, records), path, origin)
+    for picture in old_pictures():
+        figure = draw(picture.name, picture.spec, picture.records)
+        save(figure, picture.path, picture.origin)
 
 
 if __name__ == "__main__":

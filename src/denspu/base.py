@@ -524,7 +524,7 @@ def prepare_part(
     A part that was given its own value keeps it.
     """
     part = clone(part, safe=False)  # an object without get_params is copied
-    known = part.get_params(deep=False) if hasattr(part, "get_params") else {}
+    known = settings_of(part)
     passed: dict[str, Any] = {}
     if "random_state" in known and known["random_state"] is None:
         passed["random_state"] = randomness.seed(name)
@@ -536,9 +536,14 @@ def prepare_part(
     return part.set_params(**passed) if passed else part
 
 
+def settings_of(part: Any) -> dict[str, Any]:
+    """Return the settings of a part; none where it does not tell them."""
+    return part.get_params(deep=False) if hasattr(part, "get_params") else {}
+
+
 def give_time(encoder: Any, seconds: float | None) -> None:
     """Let an encoder that can be short take so long, unless it was told otherwise."""
-    known = encoder.get_params(deep=False) if hasattr(encoder, "get_params") else {}
+    known = settings_of(encoder)
     if "max_seconds" in known and known["max_seconds"] is None and seconds:
         encoder.set_params(max_seconds=seconds)
 

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from denspu._validation import PUInput, is_frame
+from denspu.base import settings_of
 from denspu.classifiers import VGG16Classifier
 from denspu.density import Midpoint, NoDensity
 from denspu.detectors import DensityRatio, IsolationForest
@@ -76,7 +77,7 @@ def choose_parts(
     return parts, settings
 
 
-def warn_if_unused(model: DensPU, parts: dict[str, Any]) -> None:
+def warn_if_ending_unused(model: DensPU, parts: dict[str, Any]) -> None:
     """Warn when parts of the paper's ending are given beside a refiner."""
     names = [n for n in ENDING if _given(model, n) is not None]
     if parts["refiner"] is None or not names:
@@ -97,7 +98,7 @@ def warn_if_untimed(model: DensPU) -> None:
     names = [
         name
         for name in ("encoder", "classifier")
-        if "epochs" in (known := _settings(getattr(model, f"{name}_", None)))
+        if "epochs" in (known := settings_of(getattr(model, f"{name}_", None)))
         and "max_seconds" not in known
     ]
     if names:
@@ -108,10 +109,6 @@ def warn_if_untimed(model: DensPU) -> None:
             UnusedInputWarning,
             stacklevel=4,
         )
-
-
-def _settings(part: Any) -> dict[str, Any]:
-    return part.get_params(deep=False) if hasattr(part, "get_params") else {}
 
 
 def choose_refiner(data: PUInput, first: FirstLabels, encoder: Any, device: str) -> Any:

@@ -59,8 +59,8 @@ from denspu.methods._labelling import (
 from denspu.methods._presets import (
     choose_parts,
     choose_refiner,
+    warn_if_ending_unused,
     warn_if_untimed,
-    warn_if_unused,
 )
 from denspu.priors import PriorEstimate
 
@@ -219,7 +219,7 @@ class DensPU(PUClassifier):
         deadline = Deadline(self.max_seconds)
         self.device_ = str(resolve_device(self.device))
         parts, settings = choose_parts(self, data, self.device_)
-        warn_if_unused(self, parts)
+        warn_if_ending_unused(self, parts)
         for name in FORGOTTEN:
             forget(self, name)
         self._prepare(parts, data, randomness)
