@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,11 @@ method = "elkan_noto"
 
 
 @pytest.fixture
-def script():
+def script(monkeypatch):
     path = ROOT / "benchmarks" / "results.py"
     spec = importlib.util.spec_from_file_location("results_script", path)
     module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)  # its dataclass looks there
     spec.loader.exec_module(module)
     return module
 
