@@ -13,13 +13,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
 from denspu._deadline import Deadline
+from denspu._random import Randomness
 from denspu.base import RefinerInput
 from denspu.encoders import ContrastiveEncoder, IdentityEncoder, contrastive
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.heads import WithMirror
 from denspu.networks.resnet import ResNet
 from denspu.refinement import NetworkRefiner
-from denspu.refinement import network as module
+from denspu.refinement.network_copies import Copies
 from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
 
 N_LABELED, N = 30, 160
@@ -214,7 +215,7 @@ def test_the_ratio_has_half_a_say_in_the_prior(begin, first_labels):
 def test_the_risk_alone_finds_the_positives(begin):
     """Start labels say nothing: what is learned comes from P, U and the prior."""
     start = begin(labels=np.where(begin().positive, 1.0, 0.5))
-    work = module._Work(start, torch.device("cpu"), module.Randomness(0))
+    work = Copies(start, torch.device("cpu"), Randomness(0))
     refiner = small(risk_epochs=12)
     refiner.encoder_ = start.encoder
     scores = refiner._lowest_risk(start.prior_in_unlabeled, start, work)
@@ -224,7 +225,7 @@ def test_the_risk_alone_finds_the_positives(begin):
 
 def test_ratio_scores_come_from_networks_that_have_not_seen_the_row(begin, monkeypatch):
     seen, scored = {}, {}
-    learn, score = NetworkRefiner._train_ratio, module._Work.score
+    learn, score = NetworkRefiner._train_ratio, Copies.score
 
     def note(self, rows, start, work, name, epochs):
         found = learn(self, rows, start, work, name, epochs)
@@ -236,9 +237,9 @@ def test_ratio_scores_come_from_networks_that_have_not_seen_the_row(begin, monke
         return score(self, net, chosen)
 
     monkeypatch.setattr(NetworkRefiner, "_train_ratio", note)
-    monkeypatch.setattr(module._Work, "score", note_score)
+    monkeypatch.setattr(Copies, "score", note_score)
     start = begin()
-    work = module._Work(start, torch.device("cpu"), module.Randomness(0))
+    work = Copies(start, torch.device("cpu"), Randomness(0))
     refiner = small(folds=3)
     refiner.encoder_ = start.encoder
     refiner._learned_ratio(start, work, 1)
@@ -247,6 +248,73 @@ def test_ratio_scores_come_from_networks_that_have_not_seen_the_row(begin, monke
         assert not (rows & scored[id(net)]).any()
         assert (rows | scored[id(net)]).all()
     assert np.sum([scored[key] for key in seen], axis=0).tolist() == [1] * N
+
+
+@pytest.fixture
+def networks_say(monkeypatch):
+    """Let the networks of the ratio give chosen scores; train none."""
+
+    def give(scores):
+        monkeypatch.setattr(
+            NetworkRefiner, "_cross_fitted", lambda self, start, work, epochs: scores
+        )
+
+    return give
+
+
+def above(start, share):
+    """Return scores that put P over a share of U: that share is their AUC."""
+    scores = np.empty(N)
+    scores[start.unlabeled] = np.linspace(0, 1, start.unlabeled.sum())
+    scores[start.positive] = share
+    return scores
+
+
+def test_networks_worse_than_the_boundary_are_not_used(
+    begin, first_labels, networks_say
+):
+    start = begin()
+    start = replace(start, scores=above(start, 0.9))
+    networks_say(-start.scores)
+    refiner = small(**ONE).refine(start)
+    small(ratio_epochs=0, risk_epochs=0, **ONE).refine(start)
+    assert np.array_equal(*first_labels)
+    assert "risk" not in refiner.epochs_
+    assert not hasattr(refiner, "prior_")
+
+
+@pytest.mark.parametrize(("share", "believed"), [(0.79, False), (0.81, True)])
+def test_networks_need_three_quarters_of_the_lead(begin, networks_say, share, believed):
+    """A boundary with an AUC of 0.9 leads by 0.4: networks need 0.8."""
+    start = begin()
+    start = replace(start, scores=above(start, 0.9))
+    networks_say(above(start, share))
+    refiner = small(**ONE).refine(start)
+    assert ("risk" in refiner.epochs_) is believed
+    assert hasattr(refiner, "prior_") is believed
+    found = refiner.facts()["held_out_auc"]
+    assert found["boundary"] == pytest.approx(0.9, abs=0.01)
+    assert found["networks"] == pytest.approx(share, abs=0.01)
+
+
+def test_a_boundary_at_chance_stops_no_network(begin, networks_say):
+    start = begin()
+    start = replace(start, scores=above(start, 0.4))
+    networks_say(above(start, 0.5))
+    assert hasattr(small(**ONE).refine(start), "prior_")
+
+
+def test_quality_is_told_of_what_was_used(begin, networks_say):
+    """The cut lies where the boundary's labels pass one half."""
+    start = begin()
+    start = replace(start, scores=above(start, 0.9))
+    called = start.scores > 0.7
+    labels = np.where(called, 0.8, 0.2)
+    start = replace(start, labels=start.pinned(labels))
+    networks_say(-start.scores)
+    facts = small(**ONE).refine(start).facts()
+    assert facts["held_out_recall"] == 1
+    assert facts["held_out_called"] == pytest.approx(called[start.unlabeled].mean())
 
 
 def test_settings_reach_the_training(begin):
@@ -299,6 +367,23 @@ def test_the_zero_of_a_ranking_leaves_the_estimated_share_above(begin_rare):
     assert np.mean(answers > 0) == pytest.approx(share, abs=1.5 / len(answers))
 
 
+def test_rare_positives_are_ranked_by_the_boundary_if_it_knows_more(
+    begin_rare, networks_say
+):
+    truth = np.arange(len(begin_rare.positive)) < N_LABELED + 5
+    known = np.where(truth, 0.9, 0.1)
+    start = replace(begin_rare, scores=known, labels=begin_rare.pinned(known))
+    networks_say(-known)
+    refiner = small(epochs=10).refine(start)
+    assert list(refiner.epochs_) == ["rank"]
+    assert np.array_equal(refiner.labels_, start.labels)
+    X, truth = pictures(80, 5)
+    assert roc_auc_score(truth, refiner.decision_function(X)) > 0.9
+    answers = refiner.decision_function(start.X[start.unlabeled])
+    share = start.prior_in_unlabeled
+    assert np.mean(answers > 0) == pytest.approx(share, abs=1.5 / len(answers))
+
+
 @pytest.mark.parametrize(("share", "path"), [(0.0199, "ranking"), (0.02, "labels")])
 def test_two_percent_parts_the_ways(begin, share, path):
     start = begin(prior_in_unlabeled=share)
@@ -332,7 +417,7 @@ def test_fewer_epochs_mean_a_shorter_average_and_warm_up(begin, monkeypatch):
     def note(net, batches, loss, config, **more):
         configs.append(config)
 
-    monkeypatch.setattr(module, "train", note)
+    monkeypatch.setattr("denspu.refinement.network_copies.train", note)
     monkeypatch.setattr("denspu.training.plan._seconds_per_step", lambda *_: 1e9)
     hurried = small(epochs=200, rounds=1, ratio_epochs=0, risk_epochs=0)
     hurried.refine(begin(deadline=Deadline(60.0)))
@@ -359,6 +444,7 @@ def test_facts(begin):
     assert facts["prior_interval"] == [refiner.prior_.low, refiner.prior_.high]
     assert 0 <= facts["held_out_called"] <= 1
     assert 0 <= facts["held_out_recall"] <= 1
+    assert set(facts["held_out_auc"]) == {"boundary", "networks"}
 
 
 def test_an_encoder_without_a_network_is_refused(begin):

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from denspu.priors import PriorEstimate
-from denspu.refinement.posterior import _cut, joined, posterior
+from denspu.refinement.posterior import cut_between, joined, posterior
 
 
 def mixture(share=0.3, n_positive=800, n_unlabeled=4000, gap=3.0, seed=0):
@@ -94,7 +94,7 @@ def test_separated_scores_are_certain():
 )
 def test_cut_by_hand(probability, cut):
     scores = np.array([1.0, 2.0, 3.0])
-    assert _cut(scores, np.array(probability)) == cut
+    assert cut_between(scores, np.array(probability)) == cut
     assert np.array_equal(scores > cut, np.array(probability) > 0.5)
 
 

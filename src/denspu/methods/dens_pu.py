@@ -412,6 +412,7 @@ class DensPU(PUClassifier):
             facts["refiner"] = type(self.refiner_).__name__
             facts["called_positive"] = float(np.mean(unlabeled > 0.5))
             facts["prior_in_unlabeled"] = self.prior_in_unlabeled_
+            facts["prior_interval"] = list(self.prior_interval_)
             facts.update(_facts_of(self.refiner_))
 
     def _remember_prior(self, prior: PriorEstimate, data: PUInput) -> None:

@@ -6,6 +6,9 @@
    likely a row of U is positive (:mod:`denspu.refinement.posterior`).
    Where positives are rare this is all: the ranking counts, and hard labels would be
    nearly all negative.
+   With few positives the copies know theirs by heart and rank held-out ones worse than
+   the boundary does. Then nothing of them is used, nor of the risk below, which learns
+   from the same few: the boundary alone says what the rounds begin with.
 2. *Risk*: another copy, trained on all rows, lowers the PU risk at the class prior
    found so far (:func:`denspu.losses.absolute_risk`). Boundary and ratio judge a row by
    its neighbourhood and err together where a kind of negative lies among positives;
@@ -18,16 +21,15 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-import torch
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 
 from denspu._device import resolve_device
@@ -38,13 +40,12 @@ from denspu._thresholds import prior_cut
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, Rules, forget
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
-from denspu.networks.heads import OneLogit, WithMirror
+from denspu.networks.heads import WithMirror
+from denspu.refinement.network_copies import Copies
 from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
-from denspu.refinement.posterior import joined, posterior
+from denspu.refinement.posterior import cut_between, joined, posterior
 from denspu.refinement.smoothing import Smoother
-from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
-from denspu.training.memory import fits
-from denspu.training.plan import within
+from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches
 
 SURE = 0.98
 """Probabilities are kept inside (1 - SURE, SURE) where two are combined."""
@@ -52,7 +53,11 @@ SURE = 0.98
 FAR = 4.0
 """Largest log-odds that the risk's network may claim; its sigmoid loss is overbold."""
 
-SCORE_ROWS = 1000
+LEAD = 0.75
+"""Part of the boundary's lead over chance that networks must reach to be believed.
+
+Leads are AUC - 1/2 of held-out positives against U.
+"""
 
 RATIO_SHARE = 0.3
 """Part of the time left that the ratio step may take."""
@@ -67,7 +72,7 @@ class NetworkRefiner(Refiner):
     Parameters
     ----------
     ratio_epochs : int, default=5
-        Epochs of P against U; 0 goes on from the boundary's labels alone.
+        Epochs of P against U; 0 leaves this step out.
     folds : int, default=2
         Parts of the rows in the ratio step; each is scored by the others' networks.
     risk_epochs : int, default=8
@@ -103,6 +108,9 @@ class NetworkRefiner(Refiner):
         Share of U that changed its label in each round.
     epochs_ : dict
         Epochs of each training by its name; fewer than asked for where time is short.
+    held_out_auc_ : dict
+        How well the boundary and the networks of the ratio rank held-out positives
+        over U; empty where none could be held out.
     """
 
     inputs: ClassVar[tuple[str, ...]] = ("image",)
@@ -176,19 +184,22 @@ class NetworkRefiner(Refiner):
                 f"network, and encoder={type(start.encoder).__name__} has none that it "
                 "knows. Use encoder='contrastive' or another refiner."
             )
-        work = _Work(start, resolve_device(self.device), Randomness(self.random_state))
-        self.epochs_ = work.epochs
+        copies = Copies(
+            start, resolve_device(self.device), Randomness(self.random_state)
+        )
+        self.epochs_ = copies.epochs
         for name in ("prior_", "held_out_recall_", "held_out_called_"):
             forget(self, name)
+        self.held_out_auc_: dict[str, float] = {}
         self.changed_: list[float] = []
         self.cut_ = 0.0
         self.path_ = "ranking" if start.rare else "labels"
         if start.rare:
-            self.labels_ = self._rank(start, work)
+            self.labels_ = self._rank(start, copies)
             return self
-        labels = self._first_labels(start, work)
+        labels = self._first_labels(start, copies)
         for number in range(self.rounds):
-            labels = self._round(number, labels, start, work)
+            labels = self._round(number, labels, start, copies)
             if self.changed_[-1] < self.tolerance or not start.deadline.left():
                 break
         self.labels_ = labels
@@ -196,35 +207,40 @@ class NetworkRefiner(Refiner):
 
     # --- rare positives --------------------------------------------------------------
 
-    def _rank(self, start: RefinerInput, work: _Work) -> FloatArray:
+    def _rank(self, start: RefinerInput, copies: Copies) -> FloatArray:
         """Tell P from U with one network for new rows; cross-fitted ones place 0."""
-        labels = self._learned_ratio(start, work, epochs=max(1, self.ratio_epochs))
-        everything = np.ones(len(labels), dtype=bool)
         epochs = max(1, self.ratio_epochs)
-        self.module_ = self._train_ratio(everything, start, work, "ratio", epochs)
-        scores = work.score(self.module_, start.unlabeled)
-        prior = start.prior_in_unlabeled
-        if hasattr(self, "prior_"):
-            prior = self.prior_.prior_in_unlabeled
-        self.cut_ = prior_cut(scores, prior)
+        learned = self._learned_ratio(start, copies, epochs)
+        if learned is None:
+            labels, prior = start.labels, start.prior_in_unlabeled
+            alike = np.ones_like(labels)
+            self.module_ = self._train_labels(labels, alike, copies, "rank", 1.0)
+        else:
+            labels, prior = learned, self.prior_.prior_in_unlabeled
+            everything = np.ones(len(labels), dtype=bool)
+            self.module_ = self._train_ratio(everything, start, copies, "ratio", epochs)
+        self.cut_ = prior_cut(copies.score(self.module_, start.unlabeled), prior)
         return labels
 
     # --- the ratio -------------------------------------------------------------------
 
-    def _first_labels(self, start: RefinerInput, work: _Work) -> FloatArray:
+    def _first_labels(self, start: RefinerInput, copies: Copies) -> FloatArray:
         """Join the boundary's labels with those of networks that know P and U only."""
         labels, prior = start.labels, start.prior_in_unlabeled
+        believed = True
         if self.ratio_epochs:
-            learned = self._learned_ratio(start, work, self.ratio_epochs)
-            labels = start.pinned(expit((_log_odds(labels) + _log_odds(learned)) / 2))
-            if hasattr(self, "prior_"):
+            learned = self._learned_ratio(start, copies, self.ratio_epochs)
+            believed = learned is not None
+            if learned is not None:
+                both = _log_odds(labels) + _log_odds(learned)
+                labels = start.pinned(expit(both / 2))
                 prior = joined(self.prior_, (prior, start.prior_interval))
         if self.smooth:
-            smoother = Smoother(start.Z, self.smooth, work.device)
+            smoother = Smoother(start.Z, self.smooth, copies.device)
             labels = smoother(start.pinned(labels), rounds=2, pin=start.pinned)
         score = _log_odds(labels)
-        if self.risk_epochs:
-            risk = self._lowest_risk(prior, start, work)
+        if self.risk_epochs and believed:
+            risk = self._lowest_risk(prior, start, copies)
             score = (score + np.clip(risk, -FAR, FAR)) / 2
         free = start.unlabeled & ~start.known_negative
         if not free.any():
@@ -233,19 +249,19 @@ class NetworkRefiner(Refiner):
         return start.pinned(expit(score - prior_cut(score[free], prior)))
 
     def _lowest_risk(
-        self, prior: float, start: RefinerInput, work: _Work
+        self, prior: float, start: RefinerInput, copies: Copies
     ) -> FloatArray:
         """Return log-odds by a network that lowers the PU risk."""
-        positives = work.rows(start.positive).to(work.device)
-        loss = RiskLoss(work.as_float, self._views(work), positives, prior=prior)
+        positives = copies.rows(start.positive).to(copies.device)
+        loss = RiskLoss(copies.as_float, self._views(copies), positives, prior=prior)
         batches = TensorBatches(
-            work.rows(start.unlabeled),
+            copies.rows(start.unlabeled),
             batch_size=self.batch_size,
             drop_last=True,
-            device=work.device,
+            device=copies.device,
         )
         configure = partial(self._config, self.lr / 5, batches)
-        module = work.train(
+        module = copies.train(
             loss,
             batches,
             configure,
@@ -254,13 +270,47 @@ class NetworkRefiner(Refiner):
             RISK_SHARE,
             self.verbose,
         )
-        return work.score(module, np.ones(len(start.positive), dtype=bool))
+        return copies.score(module, np.ones(len(start.positive), dtype=bool))
 
     def _learned_ratio(
-        self, start: RefinerInput, work: _Work, epochs: int
-    ) -> FloatArray:
-        """Return P(y = 1) by cross-fitted networks that tell P from U."""
-        rng = work.randomness.numpy("folds")
+        self, start: RefinerInput, copies: Copies, epochs: int
+    ) -> FloatArray | None:
+        """Return P(y = 1) by cross-fitted networks that tell P from U.
+
+        None where they rank held-out positives worse than the boundary, or where
+        nothing can be held out to find that out.
+        """
+        scores = self._cross_fitted(start, copies, epochs)
+        if scores is None:
+            return None
+        free = start.unlabeled & ~start.known_negative
+        judged = start.positive | free
+        self.held_out_auc_ = {
+            name: float(roc_auc_score(start.positive[judged], found[judged]))
+            for name, found in (("boundary", start.scores), ("networks", scores))
+        }
+        boundary, networks = self.held_out_auc_.values()
+        if networks - 0.5 < LEAD * (boundary - 0.5):
+            cut = cut_between(start.scores[free], start.labels[free])
+            self._judge_by(start.scores, cut, start)
+            return None
+        result = posterior(
+            scores[start.positive],
+            scores[free],
+            rng=copies.randomness.numpy("prior"),
+            earlier=(start.prior_in_unlabeled, start.prior_interval),
+        )
+        self.prior_ = result.prior
+        self._judge_by(scores, result.cut, start)
+        labels = np.ones(len(scores))
+        labels[free] = result.unlabeled
+        return start.pinned(labels)
+
+    def _cross_fitted(
+        self, start: RefinerInput, copies: Copies, epochs: int
+    ) -> FloatArray | None:
+        """Return scores by networks that have not seen the row, None without any."""
+        rng = copies.randomness.numpy("folds")
         fold = make_folds(start.positive, start.groups, self.folds, rng)
         halves = [fold != part for part in range(self.folds)]
         if not all(
@@ -274,75 +324,57 @@ class NetworkRefiner(Refiner):
                 FewRowsWarning,
                 stacklevel=2,
             )
-            return start.labels
+            return None
         scores = np.empty(len(fold))
         for part in range(self.folds):
             rows = fold == part
             name = f"ratio/{part}"
-            module = self._train_ratio(~rows, start, work, name, epochs)
-            found = work.score(module, rows)
+            module = self._train_ratio(~rows, start, copies, name, epochs)
+            found = copies.score(module, rows)
             if self.smooth:  # among rows that this network has not seen
                 near = min(self.smooth // 2, int(rows.sum()) - 1)
-                found = Smoother(start.Z[rows], max(1, near), work.device)(found)
+                found = Smoother(start.Z[rows], max(1, near), copies.device)(found)
             scores[rows] = found
+        return scores
+
+    def _judge_by(self, scores: FloatArray, cut: float, start: RefinerInput) -> None:
+        """Keep how many held-out positives, and how many of U, lie above a cut."""
         free = start.unlabeled & ~start.known_negative
-        result = posterior(
-            scores[start.positive],
-            scores[free],
-            rng=work.randomness.numpy("prior"),
-            earlier=(start.prior_in_unlabeled, start.prior_interval),
-        )
-        self.prior_ = result.prior
-        self.held_out_recall_ = float(np.mean(scores[start.positive] > result.cut))
-        self.held_out_called_ = float(np.mean(scores[free] > result.cut))
-        labels = np.ones(len(fold))
-        labels[free] = result.unlabeled
-        return start.pinned(labels)
+        self.held_out_recall_ = float(np.mean(scores[start.positive] > cut))
+        self.held_out_called_ = float(np.mean(scores[free] > cut))
 
     def _train_ratio(
         self,
         rows: BoolArray,
         start: RefinerInput,
-        work: _Work,
+        copies: Copies,
         name: str,
         epochs: int,
     ) -> nn.Module:
         positive, rest = rows & start.positive, rows & start.unlabeled
-        positives = work.rows(positive).to(work.device)
-        loss = RatioLoss(work.as_float, self._views(work), positives)
+        positives = copies.rows(positive).to(copies.device)
+        loss = RatioLoss(copies.as_float, self._views(copies), positives)
         batches = TensorBatches(
-            work.rows(rest),
+            copies.rows(rest),
             batch_size=self.batch_size,
             drop_last=True,
-            device=work.device,
+            device=copies.device,
         )
         configure = partial(self._config, self.lr / 5, batches)
         share = RATIO_SHARE / self.folds
-        return work.train(loss, batches, configure, epochs, name, share, self.verbose)
+        return copies.train(loss, batches, configure, epochs, name, share, self.verbose)
 
     # --- the rounds ------------------------------------------------------------------
 
     def _round(
-        self, number: int, labels: FloatArray, start: RefinerInput, work: _Work
+        self, number: int, labels: FloatArray, start: RefinerInput, copies: Copies
     ) -> FloatArray:
-        target = (labels > 0.5).astype(np.float32)
+        target = (labels > 0.5).astype(np.float64)
         weight = np.abs(2 * labels - 1) if self.weighted else np.ones(len(labels))
-        batches = TensorBatches(
-            work.data,
-            work.tensor(target),
-            work.tensor(weight.astype(np.float32)),
-            batch_size=self.batch_size,
-            drop_last=True,
-            device=work.device,
-        )
-        loss = LabelLoss(work.as_float, self._views(work), self.mixup)
-        configure = partial(self._config, self.lr, batches)
         share = 1 / (self.rounds - number)
         name = f"round/{number}"
-        self.module_ = work.train(
-            loss, batches, configure, self.epochs, name, share, self.verbose
-        )
-        found = expit(work.score(self.module_, np.ones(len(labels), dtype=bool)))
+        self.module_ = self._train_labels(target, weight, copies, name, share)
+        found = expit(copies.score(self.module_, np.ones(len(labels), dtype=bool)))
         found = start.pinned(found)
         free = start.unlabeled
         self.changed_.append(
@@ -350,7 +382,29 @@ class NetworkRefiner(Refiner):
         )
         return found
 
-    def _views(self, work: _Work) -> Callable[[Tensor], Tensor]:
+    def _train_labels(
+        self,
+        target: FloatArray,
+        weight: FloatArray,
+        copies: Copies,
+        name: str,
+        share: float,
+    ) -> nn.Module:
+        batches = TensorBatches(
+            copies.data,
+            copies.tensor(target.astype(np.float32)),
+            copies.tensor(weight.astype(np.float32)),
+            batch_size=self.batch_size,
+            drop_last=True,
+            device=copies.device,
+        )
+        loss = LabelLoss(copies.as_float, self._views(copies), self.mixup)
+        configure = partial(self._config, self.lr, batches)
+        return copies.train(
+            loss, batches, configure, self.epochs, name, share, self.verbose
+        )
+
+    def _views(self, copies: Copies) -> Callable[[Tensor], Tensor]:
         return cast(
             Callable[[Tensor], Tensor],
             self.encoder_.views_.milder(crop=self.crop, erase=self.erase),
@@ -400,81 +454,14 @@ class NetworkRefiner(Refiner):
             "epochs": self.epochs_,
             "changed": [round(share, 4) for share in self.changed_],
         }
-        if hasattr(self, "prior_"):
-            found["prior_interval"] = [self.prior_.low, self.prior_.high]
+        if self.held_out_auc_:
+            found["held_out_auc"] = self.held_out_auc_
             found["held_out_recall"] = self.held_out_recall_
             found["held_out_called"] = self.held_out_called_
+        if hasattr(self, "prior_"):
+            found["prior_interval"] = [self.prior_.low, self.prior_.high]
         return found
 
 
 def _log_odds(labels: FloatArray) -> FloatArray:
     return np.asarray(logit(np.clip(labels, 1 - SURE, SURE)), dtype=np.float64)
-
-
-class _Work:
-    """The rows on the device, and networks made from the encoder's."""
-
-    def __init__(
-        self, start: RefinerInput, device: torch.device, randomness: Randomness
-    ) -> None:
-        self.encoder = start.encoder
-        self.device = device
-        self.randomness = randomness
-        self.deadline = start.deadline
-        self.epochs: dict[str, int] = {}
-        packed = start.encoder.packed(start.X)
-        self.data = packed.to(device) if fits(packed, device) else packed
-        self.as_float: Callable[[Tensor], Tensor] = start.encoder.as_float
-
-    def tensor(self, values: Any) -> Tensor:
-        return torch.from_numpy(values).to(self.data.device)
-
-    def rows(self, chosen: BoolArray) -> Tensor:
-        return self.data[self.tensor(np.flatnonzero(chosen))]
-
-    def train(
-        self,
-        loss: Any,
-        batches: TensorBatches,
-        configure: Callable[[int], TrainingConfig],
-        epochs: int,
-        name: str,
-        share: float,
-        verbose: int,
-    ) -> nn.Module:
-        """Train a copy of the encoder's network, within a share of the time left."""
-        with self.randomness.torch_scope(name, self.device):
-            module = OneLogit(copy.deepcopy(self.encoder.module_))
-            config = within(
-                self.deadline,
-                module,
-                batches,
-                loss,
-                configure(epochs),
-                device=self.device,
-                share=share,
-                configure=configure,
-            )
-            self.epochs[name] = config.epochs
-            train(
-                module,
-                batches,
-                loss,
-                config,
-                device=self.device,
-                generator=self.randomness.generator(
-                    f"{name}/batches", self.data.device
-                ),
-                verbose=verbose,
-                name=name,
-            )
-        return module
-
-    def score(self, module: nn.Module, chosen: BoolArray) -> FloatArray:
-        return in_fixed_batches(
-            WithMirror(module, self.encoder.preset_.flip),
-            self.rows(chosen),
-            self.as_float,
-            device=self.device,
-            batch_size=SCORE_ROWS,
-        ).astype(np.float64)

@@ -61,7 +61,7 @@ def posterior(
     share = Isotonic(scores, labelled)(unlabeled)
     odds = share / np.maximum(1 - share, 1e-12)
     probability = np.minimum(odds * number / len(positive), 1.0)
-    return Posterior(probability, number, prior, _cut(unlabeled, probability))
+    return Posterior(probability, number, prior, cut_between(unlabeled, probability))
 
 
 def contradict(found: PriorEstimate, earlier: Earlier) -> bool:
@@ -82,7 +82,8 @@ def joined(found: PriorEstimate, earlier: Earlier) -> float:
     return max(both) if contradict(found, earlier) else sum(both) / 2
 
 
-def _cut(scores: FloatArray, probability: FloatArray) -> float:
+def cut_between(scores: FloatArray, probability: FloatArray) -> float:
+    """Return the score above which the probability, rising with it, exceeds 1/2."""
     inside, outside = scores[probability > 0.5], scores[probability <= 0.5]
     if not len(inside):
         return float(scores.max())
