@@ -38,6 +38,13 @@ def ablation(records: Path) -> str:
     return to_markdown(table)
 
 
+def ablation_labels(records: Path) -> str:
+    """Return the table of how many labels the default needs."""
+    spec = load_spec(SPECS / "ablation-labels.toml")
+    found = tables_of(spec, read_records(records / "ablation-labels.jsonl"))
+    return "\n\n".join(f"**{t.title}**\n\n{to_markdown(t)}" for t in found)
+
+
 @dataclass(frozen=True)
 class Picture:
     """The main picture of a spec: what it shows, where it is, what it is made from."""

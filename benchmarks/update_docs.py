@@ -36,6 +36,7 @@ SOURCES = {
     "neighbours": "neighbours.py",
     "recipe": "recipe.py",
     "ablation": "results.py:ablation",
+    "ablation-labels": "results.py:ablation_labels",
     "rare": "rare.py",
     "small-tables": "small_tables.py",
     "facts": "facts.py",
