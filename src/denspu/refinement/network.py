@@ -53,7 +53,7 @@ SURE = 0.98
 FAR = 4.0
 """Largest log-odds that the risk's network may claim; its sigmoid loss is overbold."""
 
-LEAD = 0.75
+LEAD = 0.9
 """Part of the boundary's lead over chance that networks must reach to be believed.
 
 Leads are AUC - 1/2 of held-out positives against U.
