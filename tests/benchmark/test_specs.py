@@ -210,6 +210,8 @@ def test_rows_of_table_2(name):
             assert (row.method, row.prior) == (found[label].method, prior)
             assert row.encoder == "shared"
     assert found["NcPU, shared encoder"].encoder == "shared"
+    short, long = found["NcPU, shared encoder, short warm-up"], "NcPU, shared encoder"
+    assert dict(short.parameters) == dict(found[long].parameters) | {"warmup": 0.023}
     assert found["P and 1,000 true negatives"].oracle == "negatives"
     assert found["all true labels"].oracle == "all"
     shared = found["all true labels, shared encoder"]
@@ -222,7 +224,7 @@ def test_rows_of_table_2(name):
         assert differ == {off}
     longer = LONGER if name == "table2-fmnist" else ()
     assert set(longer) <= set(found)
-    assert len(found) == 10 + 2 + 2 + len(longer) + 2 * len(STRONGEST) + 1 + 3
+    assert len(found) == 10 + 2 + 2 + len(longer) + 2 * len(STRONGEST) + 2 + 3
 
 
 @pytest.mark.parametrize(
