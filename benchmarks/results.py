@@ -39,7 +39,7 @@ def ablation(records: Path) -> str:
 
 
 def ablation_labels(records: Path) -> str:
-    """Return the table of how many labels the default needs."""
+    """Return the tables of how many labels the default needs."""
     spec = load_spec(SPECS / "ablation-labels.toml")
     found = tables_of(spec, read_records(records / "ablation-labels.jsonl"))
     return "\n\n".join(f"**{t.title}**\n\n{to_markdown(t)}" for t in found)

@@ -438,6 +438,9 @@ def test_known_negatives_count_in_both_priors():
     model = DensPU(random_state=0).fit(X, y, known_negative=known)
     assert abs(model.prior_in_unlabeled_ - 200 / 800) < 0.03
     assert abs(model.prior_ - 300 / 900) < 0.03
+    facts = model.stages_["refine"].facts  # of all of U, as the attributes are
+    assert facts["prior_in_unlabeled"] == model.prior_in_unlabeled_
+    assert tuple(facts["prior_interval"]) == model.prior_interval_
 
 
 def test_time_is_handed_down(data):

@@ -170,9 +170,9 @@ def first_labels(monkeypatch):
     seen = []
     step = NetworkRefiner._round
 
-    def note(self, number, labels, start, work):
+    def note(self, number, labels, start, copies):
         seen.append(labels)
-        return step(self, number, labels, start, work)
+        return step(self, number, labels, start, copies)
 
     monkeypatch.setattr(NetworkRefiner, "_round", note)
     return seen
@@ -215,10 +215,10 @@ def test_the_ratio_has_half_a_say_in_the_prior(begin, first_labels):
 def test_the_risk_alone_finds_the_positives(begin):
     """Start labels say nothing: what is learned comes from P, U and the prior."""
     start = begin(labels=np.where(begin().positive, 1.0, 0.5))
-    work = Copies(start, torch.device("cpu"), Randomness(0))
+    copies = Copies(start, torch.device("cpu"), Randomness(0))
     refiner = small(risk_epochs=12)
     refiner.encoder_ = start.encoder
-    scores = refiner._lowest_risk(start.prior_in_unlabeled, start, work)
+    scores = refiner._lowest_risk(start.prior_in_unlabeled, start, copies)
     truth = np.arange(N) < N // 2
     assert roc_auc_score(truth[start.unlabeled], scores[start.unlabeled]) > 0.9
 
@@ -227,8 +227,8 @@ def test_ratio_scores_come_from_networks_that_have_not_seen_the_row(begin, monke
     seen, scored = {}, {}
     learn, score = NetworkRefiner._train_ratio, Copies.score
 
-    def note(self, rows, start, work, name, epochs):
-        found = learn(self, rows, start, work, name, epochs)
+    def note(self, rows, start, copies, name, epochs):
+        found = learn(self, rows, start, copies, name, epochs)
         seen[id(found)] = (found, rows)
         return found
 
@@ -239,10 +239,10 @@ def test_ratio_scores_come_from_networks_that_have_not_seen_the_row(begin, monke
     monkeypatch.setattr(NetworkRefiner, "_train_ratio", note)
     monkeypatch.setattr(Copies, "score", note_score)
     start = begin()
-    work = Copies(start, torch.device("cpu"), Randomness(0))
+    copies = Copies(start, torch.device("cpu"), Randomness(0))
     refiner = small(folds=3)
     refiner.encoder_ = start.encoder
-    refiner._learned_ratio(start, work, 1)
+    refiner._learned_ratio(start, copies, 1)
     assert len(seen) == 3
     for net, rows in seen.values():
         assert not (rows & scored[id(net)]).any()
@@ -256,7 +256,7 @@ def networks_say(monkeypatch):
 
     def give(scores):
         monkeypatch.setattr(
-            NetworkRefiner, "_cross_fitted", lambda self, start, work, epochs: scores
+            NetworkRefiner, "_cross_fitted", lambda self, start, copies, epochs: scores
         )
 
     return give
@@ -281,6 +281,7 @@ def test_networks_worse_than_the_boundary_are_not_used(
     assert np.array_equal(*first_labels)
     assert "risk" not in refiner.epochs_
     assert not hasattr(refiner, "prior_")
+    assert not refiner.facts()["networks_used"]
 
 
 @pytest.mark.parametrize(("share", "believed"), [(0.85, False), (0.87, True)])
@@ -292,16 +293,28 @@ def test_networks_need_nine_tenths_of_the_lead(begin, networks_say, share, belie
     refiner = small(**ONE).refine(start)
     assert ("risk" in refiner.epochs_) is believed
     assert hasattr(refiner, "prior_") is believed
+    assert refiner.facts()["networks_used"] is believed
     found = refiner.facts()["held_out_auc"]
     assert found["boundary"] == pytest.approx(0.9, abs=0.01)
     assert found["networks"] == pytest.approx(share, abs=0.01)
 
 
-def test_a_boundary_at_chance_stops_no_network(begin, networks_say):
+@pytest.mark.parametrize(("share", "believed"), [(0.42, True), (0.38, False)])
+def test_below_chance_the_better_one_is_believed(begin, networks_say, share, believed):
     start = begin()
     start = replace(start, scores=above(start, 0.4))
-    networks_say(above(start, 0.5))
-    assert hasattr(small(**ONE).refine(start), "prior_")
+    networks_say(above(start, share))
+    assert small(**ONE).refine(start).networks_used_ is believed
+
+
+def test_networks_that_diverged_are_not_believed(begin, networks_say):
+    start = begin()
+    start = replace(start, scores=above(start, 0.9))
+    networks_say(np.full(N, np.nan))
+    refiner = small(**ONE).refine(start)
+    assert not refiner.networks_used_
+    assert refiner.held_out_auc_["networks"] == 0.5
+    assert np.isfinite(refiner.labels_).all()
 
 
 def test_quality_is_told_of_what_was_used(begin, networks_say):
@@ -374,14 +387,25 @@ def test_rare_positives_are_ranked_by_the_boundary_if_it_knows_more(
     known = np.where(truth, 0.9, 0.1)
     start = replace(begin_rare, scores=known, labels=begin_rare.pinned(known))
     networks_say(-known)
-    refiner = small(epochs=10).refine(start)
+    refiner = small(epochs=10, smooth=0).refine(start)
     assert list(refiner.epochs_) == ["rank"]
     assert np.array_equal(refiner.labels_, start.labels)
     X, truth = pictures(80, 5)
     assert roc_auc_score(truth, refiner.decision_function(X)) > 0.9
-    answers = refiner.decision_function(start.X[start.unlabeled])
-    share = start.prior_in_unlabeled
-    assert np.mean(answers > 0) == pytest.approx(share, abs=1.5 / len(answers))
+    smoothed = small(epochs=1).refine(start).labels_
+    assert not np.array_equal(smoothed, start.labels)
+    assert (smoothed[start.positive] == 1).all()
+
+
+def test_the_zero_of_the_boundarys_ranking(begin_rare, networks_say):
+    """As many of the rows not known to be negative lie above it as estimated."""
+    known = np.zeros(len(begin_rare.positive), dtype=bool)
+    known[-20:] = True
+    start = replace(begin_rare, known_negative=known, prior_in_unlabeled=0.0199)
+    networks_say(-start.scores)
+    refiner = small(epochs=1).refine(start)
+    answers = refiner.decision_function(start.X[start.unlabeled & ~known])
+    assert np.sum(answers >= 0) == max(1, round(0.0199 * len(answers)))
 
 
 @pytest.mark.parametrize(("share", "path"), [(0.0199, "ranking"), (0.02, "labels")])
@@ -542,5 +566,9 @@ def test_positives_of_one_group_cannot_be_held_out(begin, prior):
     refiner = small(rounds=1, epochs=1, ratio_epochs=1)
     with pytest.warns(FewRowsWarning, match="one group"):
         refiner.refine(start)
-    assert "prior_interval" not in refiner.facts()
+    facts = refiner.facts()
+    assert "prior_interval" not in facts
+    assert "held_out_auc" not in facts
+    assert not facts["networks_used"]
+    assert list(refiner.epochs_) == ["rank" if start.rare else "round/0"]
     assert np.isfinite(refiner.decision_function(start.X)).all()

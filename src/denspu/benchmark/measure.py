@@ -97,7 +97,7 @@ def _label_free(stages: Any) -> dict[str, Any]:
 
 
 def _quality_of_labels(found: dict[str, Any]) -> dict[str, float]:
-    """Return estimated precision, F1 and accuracy on U of the cross-fitted models.
+    """Return estimated precision, F1 and accuracy on U of what judged held-out rows.
 
     With recall r on held-out positives, share q of U called positive and share π of
     positives in U: r·π are rightly called, q - r·π wrongly, (1 - r)·π missed.

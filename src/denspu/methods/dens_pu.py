@@ -411,9 +411,9 @@ class DensPU(PUClassifier):
             unlabeled = self.labels_[data.unlabeled]
             facts["refiner"] = type(self.refiner_).__name__
             facts["called_positive"] = float(np.mean(unlabeled > 0.5))
+            facts.update(_facts_of(self.refiner_))
             facts["prior_in_unlabeled"] = self.prior_in_unlabeled_
             facts["prior_interval"] = list(self.prior_interval_)
-            facts.update(_facts_of(self.refiner_))
 
     def _remember_prior(self, prior: PriorEstimate, data: PUInput) -> None:
         """Keep both priors; estimates are of U without the known negatives."""

@@ -6,9 +6,11 @@
    likely a row of U is positive (:mod:`denspu.refinement.posterior`).
    Where positives are rare this is all: the ranking counts, and hard labels would be
    nearly all negative.
-   With few positives the copies know theirs by heart and rank held-out ones worse than
-   the boundary does. Then nothing of them is used, nor of the risk below, which learns
-   from the same few: the boundary alone says what the rounds begin with.
+   With few positives the copies know theirs by heart, and held-out ones stand out
+   clearly less than by the boundary (``LEAD``). Then nothing of them is used, nor of
+   the risk below, which learns from the same few: the rounds begin with the boundary's
+   labels, and a ranking is learned from these. The same where no positive can be held
+   out to find that out.
 2. *Risk*: another copy, trained on all rows, lowers the PU risk at the class prior
    found so far (:func:`denspu.losses.absolute_risk`). Boundary and ratio judge a row by
    its neighbourhood and err together where a kind of negative lies among positives;
@@ -76,7 +78,8 @@ class NetworkRefiner(Refiner):
     folds : int, default=2
         Parts of the rows in the ratio step; each is scored by the others' networks.
     risk_epochs : int, default=8
-        Epochs on the PU risk; 0 leaves this step out.
+        Epochs on the PU risk; 0 leaves this step out, as do networks of the ratio
+        that are not believed.
     rounds : int, default=3
         Rounds of training on labels, at most.
     epochs : int, default=20
@@ -110,7 +113,9 @@ class NetworkRefiner(Refiner):
         Epochs of each training by its name; fewer than asked for where time is short.
     held_out_auc_ : dict
         How well the boundary and the networks of the ratio rank held-out positives
-        over U; empty where none could be held out.
+        over U; empty without these networks, or where none could be held out.
+    networks_used_ : bool
+        Whether these networks had a say.
     """
 
     inputs: ClassVar[tuple[str, ...]] = ("image",)
@@ -191,6 +196,7 @@ class NetworkRefiner(Refiner):
         for name in ("prior_", "held_out_recall_", "held_out_called_"):
             forget(self, name)
         self.held_out_auc_: dict[str, float] = {}
+        self.networks_used_ = False
         self.changed_: list[float] = []
         self.cut_ = 0.0
         self.path_ = "ranking" if start.rare else "labels"
@@ -208,18 +214,23 @@ class NetworkRefiner(Refiner):
     # --- rare positives --------------------------------------------------------------
 
     def _rank(self, start: RefinerInput, copies: Copies) -> FloatArray:
-        """Tell P from U with one network for new rows; cross-fitted ones place 0."""
+        """Tell P from U with one network for new rows; cross-fitted ones place 0.
+
+        Where these are not believed the network learns the boundary's labels instead.
+        """
         epochs = max(1, self.ratio_epochs)
         learned = self._learned_ratio(start, copies, epochs)
         if learned is None:
             labels, prior = start.labels, start.prior_in_unlabeled
+            labels = self._smoothed(labels, start, copies)
             alike = np.ones_like(labels)
             self.module_ = self._train_labels(labels, alike, copies, "rank", 1.0)
         else:
             labels, prior = learned, self.prior_.prior_in_unlabeled
             everything = np.ones(len(labels), dtype=bool)
             self.module_ = self._train_ratio(everything, start, copies, "ratio", epochs)
-        self.cut_ = prior_cut(copies.score(self.module_, start.unlabeled), prior)
+        free = start.unlabeled & ~start.known_negative
+        self.cut_ = prior_cut(copies.score(self.module_, free), prior)
         return labels
 
     # --- the ratio -------------------------------------------------------------------
@@ -235,9 +246,7 @@ class NetworkRefiner(Refiner):
                 both = _log_odds(labels) + _log_odds(learned)
                 labels = start.pinned(expit(both / 2))
                 prior = joined(self.prior_, (prior, start.prior_interval))
-        if self.smooth:
-            smoother = Smoother(start.Z, self.smooth, copies.device)
-            labels = smoother(start.pinned(labels), rounds=2, pin=start.pinned)
+        labels = self._smoothed(labels, start, copies)
         score = _log_odds(labels)
         if self.risk_epochs and believed:
             risk = self._lowest_risk(prior, start, copies)
@@ -247,6 +256,14 @@ class NetworkRefiner(Refiner):
             return start.pinned(labels)
         # Where many rows are equal the cut falls on them: they stay undecided.
         return start.pinned(expit(score - prior_cut(score[free], prior)))
+
+    def _smoothed(
+        self, labels: FloatArray, start: RefinerInput, copies: Copies
+    ) -> FloatArray:
+        if not self.smooth:
+            return labels
+        smoother = Smoother(start.Z, self.smooth, copies.device)
+        return smoother(start.pinned(labels), rounds=2, pin=start.pinned)
 
     def _lowest_risk(
         self, prior: float, start: RefinerInput, copies: Copies
@@ -277,8 +294,8 @@ class NetworkRefiner(Refiner):
     ) -> FloatArray | None:
         """Return P(y = 1) by cross-fitted networks that tell P from U.
 
-        None where they rank held-out positives worse than the boundary, or where
-        nothing can be held out to find that out.
+        None where held-out positives stand out clearly less than by the boundary, or
+        where nothing can be held out to find that out.
         """
         scores = self._cross_fitted(start, copies, epochs)
         if scores is None:
@@ -286,11 +303,13 @@ class NetworkRefiner(Refiner):
         free = start.unlabeled & ~start.known_negative
         judged = start.positive | free
         self.held_out_auc_ = {
-            name: float(roc_auc_score(start.positive[judged], found[judged]))
+            name: _auc(start.positive[judged], found[judged])
             for name, found in (("boundary", start.scores), ("networks", scores))
         }
-        boundary, networks = self.held_out_auc_.values()
-        if networks - 0.5 < LEAD * (boundary - 0.5):
+        boundary = self.held_out_auc_["boundary"]
+        needed = min(boundary, 0.5 + LEAD * (boundary - 0.5))
+        self.networks_used_ = self.held_out_auc_["networks"] >= needed
+        if not self.networks_used_:
             cut = cut_between(start.scores[free], start.labels[free])
             self._judge_by(start.scores, cut, start)
             return None
@@ -309,20 +328,23 @@ class NetworkRefiner(Refiner):
     def _cross_fitted(
         self, start: RefinerInput, copies: Copies, epochs: int
     ) -> FloatArray | None:
-        """Return scores by networks that have not seen the row, None without any."""
+        """Return scores by networks that have not seen the row.
+
+        None where nothing can be held out.
+        """
         rng = copies.randomness.numpy("folds")
         fold = make_folds(start.positive, start.groups, self.folds, rng)
-        halves = [fold != part for part in range(self.folds)]
+        others = [fold != part for part in range(self.folds)]
         if not all(
-            start.positive[half].any() and start.unlabeled[half].sum() > 1
-            for half in halves
+            start.positive[rest].any() and start.unlabeled[rest].sum() > 1
+            for rest in others
         ):
             warnings.warn(
                 "P or U is too small, or lies in one group, so that nothing can be "
-                "held out to learn P against U. The boundary's labels are used as "
-                "they are.",
+                "held out to judge networks of P against U. Neither they nor the PU "
+                "risk are used: training begins with the boundary's labels.",
                 FewRowsWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
             return None
         scores = np.empty(len(fold))
@@ -447,9 +469,10 @@ class NetworkRefiner(Refiner):
         )
 
     def facts(self) -> dict[str, Any]:
-        """Return the rounds and how many labels each changed."""
+        """Return the rounds, how many labels each changed, and what was held out."""
         found = {
             "path": self.path_,
+            "networks_used": self.networks_used_,
             "rounds": len(self.changed_),
             "epochs": self.epochs_,
             "changed": [round(share, 4) for share in self.changed_],
@@ -461,6 +484,13 @@ class NetworkRefiner(Refiner):
         if hasattr(self, "prior_"):
             found["prior_interval"] = [self.prior_.low, self.prior_.high]
         return found
+
+
+def _auc(positive: BoolArray, scores: FloatArray) -> float:
+    """Return the AUC; a network that has diverged is at chance."""
+    if not np.isfinite(scores).all():
+        return 0.5
+    return float(roc_auc_score(positive, scores))
 
 
 def _log_odds(labels: FloatArray) -> FloatArray:
