@@ -283,6 +283,11 @@ class RefinerInput:
         return ~self.positive
 
     @property
+    def free(self) -> BoolArray:
+        """True for rows of U that are not known to be negative."""
+        return self.unlabeled & ~self.known_negative
+
+    @property
     def rare(self) -> bool:
         """Tell whether positives are too rare inside U for hard labels."""
         return self.prior_in_unlabeled < RARE

@@ -130,7 +130,7 @@ class EmbeddingRefiner(Refiner):
         everything = Rows(
             Z=Z,
             positive=start.positive,
-            free=start.unlabeled & ~start.known_negative,
+            free=start.free,
             labels=start.positive,
             scores=start.scores if self.draws == "start" else None,
             groups=start.groups,

@@ -229,8 +229,7 @@ class NetworkRefiner(Refiner):
             labels, prior = learned, self.prior_.prior_in_unlabeled
             everything = np.ones(len(labels), dtype=bool)
             self.module_ = self._train_ratio(everything, start, copies, "ratio", epochs)
-        free = start.unlabeled & ~start.known_negative
-        self.cut_ = prior_cut(copies.score(self.module_, free), prior)
+        self.cut_ = prior_cut(copies.score(self.module_, start.free), prior)
         return labels
 
     # --- the ratio -------------------------------------------------------------------
@@ -251,11 +250,10 @@ class NetworkRefiner(Refiner):
         if self.risk_epochs and believed:
             risk = self._lowest_risk(prior, start, copies)
             score = (score + np.clip(risk, -FAR, FAR)) / 2
-        free = start.unlabeled & ~start.known_negative
-        if not free.any():
+        if not start.free.any():
             return start.pinned(labels)
         # Where many rows are equal the cut falls on them: they stay undecided.
-        return start.pinned(expit(score - prior_cut(score[free], prior)))
+        return start.pinned(expit(score - prior_cut(score[start.free], prior)))
 
     def _smoothed(
         self, labels: FloatArray, start: RefinerInput, copies: Copies
@@ -300,7 +298,7 @@ class NetworkRefiner(Refiner):
         scores = self._cross_fitted(start, copies, epochs)
         if scores is None:
             return None
-        free = start.unlabeled & ~start.known_negative
+        free = start.free
         judged = start.positive | free
         self.held_out_auc_ = {
             name: _auc(start.positive[judged], found[judged])
@@ -361,9 +359,8 @@ class NetworkRefiner(Refiner):
 
     def _judge_by(self, scores: FloatArray, cut: float, start: RefinerInput) -> None:
         """Keep how many held-out positives, and how many of U, lie above a cut."""
-        free = start.unlabeled & ~start.known_negative
         self.held_out_recall_ = float(np.mean(scores[start.positive] > cut))
-        self.held_out_called_ = float(np.mean(scores[free] > cut))
+        self.held_out_called_ = float(np.mean(scores[start.free] > cut))
 
     def _train_ratio(
         self,

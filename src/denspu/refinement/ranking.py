@@ -208,7 +208,7 @@ class RankingRefiner(Refiner):
         self, train: BoolArray, start: RefinerInput, rng: np.random.Generator
     ) -> IntArray:
         """Return P, all known negatives and a sample of the other rows of U."""
-        other = np.flatnonzero(train & start.unlabeled & ~start.known_negative)
+        other = np.flatnonzero(train & start.free)
         drawn = rng.choice(other, min(self.screen_rows, len(other)), replace=False)
         told = np.flatnonzero(train & (start.positive | start.known_negative))
         return np.sort(np.concatenate([told, drawn]))
@@ -331,7 +331,7 @@ class RankingRefiner(Refiner):
 
     def _place_cut(self, scores: FloatArray, start: RefinerInput) -> None:
         """Put 0 where the estimated share of U lies above it."""
-        open_rows = scores[start.unlabeled & ~start.known_negative]
+        open_rows = scores[start.free]
         if not len(open_rows):
             open_rows = scores[start.unlabeled]
         self.prior_in_unlabeled_ = self._share(scores, open_rows, start)
