@@ -299,12 +299,23 @@ def test_networks_need_nine_tenths_of_the_lead(begin, networks_say, share, belie
     assert found["networks"] == pytest.approx(share, abs=0.01)
 
 
-@pytest.mark.parametrize(("share", "believed"), [(0.42, True), (0.38, False)])
+@pytest.mark.parametrize(("share", "believed"), [(0.31, True), (0.28, False)])
 def test_below_chance_the_better_one_is_believed(begin, networks_say, share, believed):
     start = begin()
-    start = replace(start, scores=above(start, 0.4))
+    start = replace(start, scores=above(start, 0.3))
     networks_say(above(start, share))
     assert small(**ONE).refine(start).networks_used_ is believed
+
+
+def test_known_negatives_do_not_count_against_either(begin, networks_say):
+    known = np.arange(N) >= N - 20
+    start = begin(known_negative=known)
+    start = replace(start, scores=np.where(known, 2.0, above(start, 0.9)))
+    networks_say(start.scores)
+    found = small(**ONE).refine(start).held_out_auc_
+    kept = start.unlabeled & ~known
+    share = np.mean(start.scores[kept] < 0.9)
+    assert found == pytest.approx({"boundary": share, "networks": share})
 
 
 def test_networks_that_diverged_are_not_believed(begin, networks_say):
