@@ -21,6 +21,7 @@
     ├── ModelVersionWarning                 a model was saved by other versions
     ├── CompileWarning                      training goes on uncompiled
     ├── PriorDisagreementWarning            estimates of the prior lie far apart
+    ├── RoughPriorWarning                   the prior's interval is wide
     ├── SelectionWarning                    fewer negatives than asked for
     └── UnusedInputWarning                  something given plays no part in the fit
 
@@ -104,6 +105,10 @@ class CompileWarning(DensPUWarning):
 
 class PriorDisagreementWarning(DensPUWarning):
     """Estimators of the class prior give answers that lie far apart."""
+
+
+class RoughPriorWarning(DensPUWarning):
+    """The estimated class prior has an interval so wide that the cut may be far off."""
 
 
 class SelectionWarning(DensPUWarning):

@@ -9,6 +9,7 @@ import pytest
 
 from denspu._parameters import check_parameters
 from denspu._registry import registry
+from denspu.benchmark import read_records
 from denspu.benchmark.cells import cells_of
 from denspu.benchmark.oracle import Supervised
 from denspu.benchmark.spec import SUPERVISED, load_spec, parse_spec
@@ -18,6 +19,7 @@ from denspu.exceptions import InvalidParameterError, UnknownPartError
 from denspu.methods._deep import LARGE, DeepPU
 
 SPECS = Path(__file__).parents[2] / "benchmarks" / "specs"
+VPU_SETTINGS = SPECS.parent / "records" / "vpu-settings.jsonl"
 NAMES = sorted(path.stem for path in SPECS.glob("*.toml"))
 TABLE_2 = {"table2-fmnist": "F-MNIST", "table2-cifar10": "CIFAR-10"}
 BACKBONE = {"table2-fmnist": "mlp", "table2-cifar10": "cnn"}
@@ -195,6 +197,17 @@ def test_vpu_keeps_its_own_optimiser(name, lr, weight):
     assert (model.network, model.top) == (BACKBONE[name], "max")
 
 
+@pytest.mark.parametrize(
+    ("name", "dataset"),
+    [("table2-fmnist", "fashion-mnist"), ("table2-cifar10", "cifar10")],
+)
+def test_vpu_has_the_rate_and_weight_that_its_own_loss_chose(name, dataset):
+    tried = [r for r in read_records(VPU_SETTINGS) if r.dataset == dataset]
+    least = min(tried, key=lambda record: record.estimates["held_out_loss"])
+    row = rows(name)["VPU, chosen rate and weight"]
+    assert dict(row.parameters) == least.extra["parameters"]
+
+
 @pytest.mark.parametrize("name", TABLE_2)
 def test_rows_of_table_2(name):
     found = rows(name)
@@ -224,7 +237,7 @@ def test_rows_of_table_2(name):
         assert differ == {off}
     longer = LONGER if name == "table2-fmnist" else ()
     assert set(longer) <= set(found)
-    assert len(found) == 10 + 2 + 2 + len(longer) + 2 * len(STRONGEST) + 2 + 3
+    assert len(found) == 10 + 2 + 3 + len(longer) + 2 * len(STRONGEST) + 2 + 3
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,16 @@ import pytest
 
 from denspu._validation import PUInput
 from denspu.base import RARE
-from denspu.exceptions import DegenerateFitWarning, FewRowsWarning
+from denspu.exceptions import DegenerateFitWarning, FewRowsWarning, RoughPriorWarning
+from denspu.methods import _labelling
 from denspu.methods._labelling import (
     FirstLabels,
     first_labels,
     warn_if_extreme,
     warn_if_few,
+    warn_if_rough,
 )
+from denspu.methods.dens_pu import DensPU
 from denspu.priors import PriorEstimate
 from denspu.refinement.posterior import posterior
 
@@ -142,3 +145,26 @@ def test_an_interval_that_reaches_one_is_told():
         warn_if_extreme(sure)
     with pytest.warns(DegenerateFitWarning, match="almost all"):
         warn_if_extreme(unsure)
+
+
+@pytest.mark.parametrize("ends", [(0.19, 0.45), (0.12, 0.38), (0.0, 0.9)])
+def test_a_wide_interval_is_told_with_its_ends(ends):
+    low, high = ends
+    words = f"known only roughly: 0.300, perhaps {low:.3f} or {high:.3f}"
+    with pytest.warns(RoughPriorWarning, match=words):
+        warn_if_rough(PriorEstimate(0.3, low, high, 0.9, 0.0, 100, 100))
+
+
+@pytest.mark.parametrize(
+    ("share", "low", "high"), [(0.3, 0.19, 0.41), (0.8, 0.5, 1.0), (RARE / 2, 0.0, 0.1)]
+)
+def test_a_narrow_interval_or_a_rare_class_is_not(share, low, high):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_rough(PriorEstimate(share, low, high, 0.9, 0.0, 100, 100))
+
+
+def test_a_fit_looks_at_its_interval(monkeypatch, blobs):
+    monkeypatch.setattr(_labelling, "ROUGH", -1)
+    with pytest.warns(RoughPriorWarning):
+        DensPU(random_state=0, device="cpu").fit(blobs.X, blobs.y)

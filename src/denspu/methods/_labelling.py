@@ -11,7 +11,11 @@ import numpy as np
 from denspu._typing import FloatArray
 from denspu._validation import PUInput
 from denspu.base import RARE
-from denspu.exceptions import DegenerateFitWarning, FewRowsWarning
+from denspu.exceptions import (
+    DegenerateFitWarning,
+    FewRowsWarning,
+    RoughPriorWarning,
+)
 from denspu.priors import PriorEstimate
 from denspu.refinement.posterior import posterior
 
@@ -22,6 +26,9 @@ MOST = 0.8
 """Share from which an interval that reaches 1 says that U may hold no negatives."""
 
 FEW_POSITIVES = 10
+
+ROUGH = 0.4
+"""Half-width of the interval, as part of the share, from which it is told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +87,25 @@ def warn_if_extreme(prior: PriorEstimate) -> None:
         "embedding does not tell the classes apart: look at the ranking before "
         "trusting predict.",
         DegenerateFitWarning,
+        stacklevel=2,
+    )
+
+
+def warn_if_rough(prior: PriorEstimate) -> None:
+    """Warn when the share of positives inside U is known only roughly.
+
+    Not where they are rare: there the ranking counts, and the interval is always wide.
+    """
+    share = prior.prior_in_unlabeled
+    if share < RARE or prior.high - prior.low <= 2 * ROUGH * share:
+        return
+    warnings.warn(
+        f"The share of positives inside U is known only roughly: {share:.3f}, "
+        f"perhaps {prior.low:.3f} or {prior.high:.3f}. As many rows are called "
+        "positive as it says, so that predict, and estimates of its quality, may be "
+        "far off; the ranking in decision_function less so. Label more positives, or "
+        "cut the ranking by what you know of the share.",
+        RoughPriorWarning,
         stacklevel=2,
     )
 

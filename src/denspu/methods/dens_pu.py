@@ -55,6 +55,7 @@ from denspu.methods._labelling import (
     first_labels,
     warn_if_extreme,
     warn_if_few,
+    warn_if_rough,
 )
 from denspu.methods._presets import (
     choose_parts,
@@ -408,6 +409,7 @@ class DensPU(PUClassifier):
             prior = getattr(self.refiner_, "prior_", None) or first.prior
             self._remember_prior(prior, data)
             warn_if_extreme(prior)
+            warn_if_rough(prior)
             unlabeled = self.labels_[data.unlabeled]
             facts["refiner"] = type(self.refiner_).__name__
             facts["called_positive"] = float(np.mean(unlabeled > 0.5))
