@@ -14,6 +14,7 @@ from matplotlib.image import imread
 from denspu.benchmark import Record
 from denspu.benchmark.cells import cells_of
 from denspu.benchmark.spec import Row, Spec, Task
+from denspu.benchmark.tables import Value
 from denspu.exceptions import InvalidInputError
 from denspu.report import save
 from denspu.report.bench import (
@@ -122,7 +123,9 @@ def test_seconds_are_those_of_the_method_and_its_shared_encoder():
     ]
     first = seconds_against_accuracy(spec, records).axes[0]
     assert first.get_xscale() == "log"
-    assert first.get_ylabel() == "accuracy, %"  # not the first metric
+    assert first.get_ylabel().startswith("accuracy, %")  # not the first metric
+    bars = [c.lines[2][0].get_segments()[0][:, 1] for c in first.containers]
+    assert np.round(bars, 6).tolist() == [[70, 71], [80, 81], [85, 86]]
     dots = [c for c in first.collections if len(c.get_offsets())]
     found = [tuple(np.asarray(c.get_offsets())[0].round(6)) for c in dots]
     assert [p for p in found if p[0] > 1] == [(30, 70.5), (4, 80.5), (4, 85.5)]
@@ -134,8 +137,15 @@ def test_labels_run_from_few_to_many():
     lines = [np.round(line.get_xydata(), 6).tolist() for line in axes.get_lines()]
     assert [[50, 90.5], [500, 92.5]] in lines
     assert [[50, 70], [500, 75]] in lines  # the paper's
+    bars = axes.containers[0].lines[2][0].get_segments()
+    assert np.round(bars, 6).tolist() == [[[50, 80], [50, 81]], [[500, 82], [500, 83]]]
     assert axes.get_xscale() == "log"
     assert [t.get_text() for t in axes.get_xticklabels()] == ["50", "500"]
+
+
+def test_bars_reach_from_the_worst_to_the_best_seed_and_not_past_100():
+    assert Value((60.0, 99.0, 99.0)).reach == (26.0, 13.0)
+    assert Value(()).reach == (0.0, 0.0)
 
 
 def test_labels_of_ticks_that_would_touch_are_left_out():

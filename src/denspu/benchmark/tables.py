@@ -55,6 +55,13 @@ class Value:
         return stdev(self.by_seed) if self.n > 1 else None
 
     @property
+    def reach(self) -> tuple[float, float]:
+        """How far seeds lie below and above the mean; such bars stay within 100 %."""
+        if self.mean is None:
+            return 0.0, 0.0
+        return self.mean - min(self.by_seed), max(self.by_seed) - self.mean
+
+    @property
     def difference(self) -> float | None:
         """Ours minus the printed value."""
         if self.mean is None or self.printed is None:

@@ -173,6 +173,7 @@ def seconds_against_accuracy(
 ) -> Figure:
     """Draw the mean of a metric over the median seconds; one panel a task.
 
+    Bars reach from the worst to the best seed.
     The metric is accuracy where the spec has it, else its first. The seconds of an
     encoder that rows share are added to each row that uses it.
     """
@@ -200,8 +201,13 @@ def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
             for r in found.good(row, task)
         )
         look = looks[row.name]
+        below, above = value.reach
         axes.errorbar(
-            seconds, value.mean, yerr=value.std, color=look.color, elinewidth=0.8
+            seconds,
+            value.mean,
+            yerr=([below], [above]),
+            color=look.color,
+            elinewidth=0.8,
         )
         axes.scatter(
             seconds, value.mean, s=24, color=look.color, marker=look.marker, zorder=3
@@ -210,7 +216,7 @@ def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
     axes.margins(x=0.08, y=0.1)
     _ticks_of_seconds(axes)
     axes.set(title=task.name, xlabel="seconds, median")
-    axes.set_ylabel(f"{title_of(key)}, %")
+    axes.set_ylabel(f"{title_of(key)}, %, worst to best seed")
 
 
 def _ticks_of_seconds(axes: Axes) -> None:
@@ -235,8 +241,8 @@ def labels_against_metric(
 ) -> Figure:
     """Draw the mean of a metric over the number of labelled positives.
 
-    One panel for tasks that differ in nothing else; bars are standard deviations,
-    hollow marks on dotted lines what the paper prints.
+    One panel for tasks that differ in nothing else; bars reach from the worst to the
+    best seed, hollow marks on dotted lines what the paper prints.
     """
     found, key = Found(spec, records), metric or spec.metrics[0]
     groups = _recorded_groups(found)
@@ -277,7 +283,7 @@ def _labels(axes: Axes, found: Found, tasks: Sequence[Task], key: str) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.margins(x=0.05)
     axes.set(title=tasks[0].dataset, xlabel="labelled positives")
-    axes.set_ylabel(f"{title_of(key)}, %")
+    axes.set_ylabel(f"{title_of(key)}, %, worst to best seed")
 
 
 def _labels_with_room(places: Sequence[float], is_log: bool) -> list[str]:
@@ -311,14 +317,14 @@ def _label_line(
             ls=":",
             mfc="none",
         )
-    ours = [(x, v.mean, v.std or 0.0) for x, v in points if v.mean is not None]
+    ours = [(x, v.mean, v.reach) for x, v in points if v.mean is not None]
     if not ours:
         return
-    x, y, spread = zip(*ours, strict=True)
+    x, y, reach = zip(*ours, strict=True)
     axes.errorbar(
         x,
         y,
-        yerr=spread,
+        yerr=tuple(zip(*reach, strict=True)),
         color=look.color,
         marker=look.marker,
         ms=4,
