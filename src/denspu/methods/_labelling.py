@@ -101,10 +101,10 @@ def warn_if_rough(prior: PriorEstimate) -> None:
         return
     warnings.warn(
         f"The share of positives inside U is known only roughly: {share:.3f}, "
-        f"perhaps {prior.low:.3f} or {prior.high:.3f}. As many rows are called "
-        "positive as it says, so that predict, and estimates of its quality, may be "
-        "far off; the ranking in decision_function less so. Label more positives, or "
-        "cut the ranking by what you know of the share.",
+        f"perhaps {prior.low:.3f} or {prior.high:.3f}. The cut follows it, so that "
+        "predict, and estimates of its quality, may be far off; the ranking in "
+        "decision_function less so. Label more positives, or cut the ranking by what "
+        "you know of the share.",
         RoughPriorWarning,
         stacklevel=2,
     )
