@@ -871,6 +871,17 @@ def test_encoders_are_trained_one_at_a_time_beside_light_cells(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    ("settings", "others"), [({"max_seconds": 5}, set()), ({"epochs": 2}, {"other"})]
+)
+def test_an_encoder_bound_by_seconds_is_trained_alone(tmp_path, settings, others):
+    spec = spec_of(OTHER, {**FAST, "encoder": "shared"})
+    spec = replace(spec, shared_encoder=settings)
+    pool = Trains()
+    assert len(list(work_through(jobs_of(spec, tmp_path), pool, Clock(1e9)))) == 2
+    assert pool.beside["fast"] == others
+
+
 def test_an_encoder_that_fails_fails_its_own_cells_alone(tmp_path):
     class Breaks(Trains):
         def wait(self):

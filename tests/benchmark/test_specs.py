@@ -17,6 +17,7 @@ from denspu.classifiers import VGG16Classifier
 from denspu.data._sets import find_set
 from denspu.exceptions import InvalidParameterError, UnknownPartError
 from denspu.methods._deep import LARGE, DeepPU
+from denspu.methods.dens_pu import ENCODER_SHARE
 
 SPECS = Path(__file__).parents[2] / "benchmarks" / "specs"
 VPU_SETTINGS = SPECS.parent / "records" / "vpu-settings.jsonl"
@@ -353,8 +354,21 @@ def test_table_3():
         name: {"f1": figure} for name, figure in zip(names, figures, strict=True)
     }
     assert (loaded.layout, loaded.metrics[0]) == ("tasks", "f1")
-    assert found[OURS].parameters == {"max_seconds": 60}
     assert "max_seconds=60" in found[OURS].note
+    assert (found[OURS].encoder, list(found[OURS].parameters)) == (
+        "shared",
+        ["max_seconds"],
+    )
+    for_encoder = loaded.shared_encoder["max_seconds"]
+    assert for_encoder == ENCODER_SHARE * 60
+    assert for_encoder + found[OURS].parameters["max_seconds"] == 60
+
+
+def test_table_3_trains_one_encoder_a_set_and_seed():
+    cells = [cell for cell in cells_of(spec("table3")) if cell.row.name == OURS]
+    assert len(cells) == 36
+    assert len({cell.encoder_id for cell in cells}) == 6
+    assert all(cell.alone and cell.encoder_alone for cell in cells)
 
 
 def test_table_3_takes_at_most_the_steps_of_the_base_configuration():

@@ -17,7 +17,7 @@ from denspu import DensPU
 from denspu._random import Randomness
 from denspu.augment import PRESETS, ImagePreset
 from denspu.encoders import ContrastiveEncoder, contrastive
-from denspu.encoders.contrastive import ContrastiveLoss
+from denspu.encoders.contrastive import COMPILE_SECONDS, ContrastiveLoss
 from denspu.exceptions import (
     DegenerateFitWarning,
     DensPUError,
@@ -241,6 +241,25 @@ def test_auto_learning_rate_follows_the_batch():
         assert config.lr == pytest.approx(lr)
         assert config.warmup_epochs == 5
     assert encoder._config(256, torch.device("cpu"), False, 20).warmup_epochs == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "device", "network", "pays"),
+    [
+        (None, "cuda:0", "resnet18", True),
+        (COMPILE_SECONDS, "cuda:0", "resnet18", True),
+        (COMPILE_SECONDS - 1, "cuda:0", "resnet18", False),
+        (None, "cpu", "resnet18", False),
+        (None, "cuda:0", "small", False),
+    ],
+)
+def test_auto_compiles_where_it_pays(seconds, device, network, pays):
+    encoder = ContrastiveEncoder(max_seconds=seconds)
+    encoder.network_name_ = network
+    assert encoder._compiles(torch.device(device)) is pays
+    for given in (True, False):
+        asked = encoder.set_params(compile=given)
+        assert asked._compiles(torch.device(device)) is given
 
 
 def test_auto_batch_on_a_cpu_is_at_most_256():

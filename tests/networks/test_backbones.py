@@ -38,6 +38,34 @@ def test_a_bias_before_normalisation_is_held_because_it_does_nothing():
     assert all(not p.any() for p in held)
 
 
+@pytest.mark.parametrize(("channels", "filters"), [(3, 16), (8, 10), (3, 10), (8, 8)])
+def test_channels_made_up_to_eights_change_nothing(channels, filters):
+    x = torch.rand(4, channels, 6, 6, generator=torch.Generator(), dtype=torch.float64)
+    conv = NormalisedConv(channels, filters, 3, 2).double()
+    found = {}
+    for way in (conv.in_eights, conv):
+        conv.zero_grad()
+        answer = way(x.requires_grad_())
+        answer.square().sum().backward()
+        found[way] = answer, conv.weight.grad, x.grad.clone()
+        x.grad = None
+    torch.testing.assert_close(*found.values())
+
+
+def test_channels_are_made_up_to_eights_before_a_gpu_convolves(monkeypatch):
+    sizes = []
+
+    def convolve(self, x, weight, bias):
+        sizes.append((x.shape[1], *weight.shape[:2]))
+        return x.new_zeros(len(x), len(weight), 4, 4)
+
+    monkeypatch.setattr(NormalisedConv, "_conv_forward", convolve)
+    for channels, filters in ((3, 96), (192, 10), (96, 96)):
+        conv = NormalisedConv(channels, filters, 3, 1)
+        assert conv.in_eights(torch.zeros(2, channels, 4, 4)).shape[1] == filters
+    assert sizes == [(8, 96, 8), (192, 16, 192), (96, 96, 96)]
+
+
 @pytest.mark.parametrize("name", sorted(set(BACKBONES) - {"vgg16"}))
 def test_one_logit_a_row(name):
     net = build_backbone(name, (3, 8, 8)).eval()

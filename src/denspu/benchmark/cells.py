@@ -59,6 +59,11 @@ class Cell:
         return any(name.endswith("max_seconds") for name in self.row.parameters)
 
     @property
+    def encoder_alone(self) -> bool:
+        """Tell the same of the encoder it shares."""
+        return "max_seconds" in self.shared_encoder
+
+    @property
     def title(self) -> str:
         """Name the cell for people."""
         return f"{self.row.name} · {self.task.name} · seed {self.seed}"

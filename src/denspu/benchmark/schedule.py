@@ -57,7 +57,7 @@ def work_through(
 
     An encoder is tried once. Where it fails, its cells are recorded with its error. A
     heavy job waits for the one before it to end, and goes before light ones; a cell
-    that is bound by seconds runs when no other does.
+    or encoder that is bound by seconds runs when no other does.
     """
     waiting: list[Job] = list(jobs)
     in_work: list[Job] = []
@@ -96,7 +96,7 @@ def _folder(job: Job) -> Path:
 
 
 def _alone(job: Job) -> bool:
-    return job.cell.alone and not job.encoder
+    return job.cell.encoder_alone if job.encoder else job.cell.alone
 
 
 def _kind(job: Job) -> Kind:
