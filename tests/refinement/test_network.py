@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
+from denspu import _deadline
 from denspu._deadline import Deadline
 from denspu._random import Randomness
 from denspu.base import RefinerInput
@@ -19,7 +21,7 @@ from denspu.encoders import ContrastiveEncoder, IdentityEncoder, contrastive
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.heads import WithMirror
 from denspu.networks.resnet import ResNet
-from denspu.refinement import NetworkRefiner
+from denspu.refinement import NetworkRefiner, network
 from denspu.refinement.network_copies import Copies
 from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
 
@@ -460,6 +462,34 @@ def test_fewer_epochs_mean_a_shorter_average_and_warm_up(begin, monkeypatch):
     assert hurried.epochs == 1
     assert hurried.warmup_epochs == pytest.approx(0.1)
     assert hurried.ema_decay == 0.5
+
+
+@pytest.mark.parametrize(
+    ("seconds", "epochs"),
+    [(5.0, [5]), (10.9, [10]), (14.0, [10]), (15.5, [10, 5]), (25.5, [10, 10, 5])],
+)
+def test_one_long_round_comes_before_several_short_ones(
+    begin, monkeypatch, seconds, epochs
+):
+    """An epoch takes a second: the first round may take all, half a round must fit."""
+    now, taken = [0.0], []
+    clock = SimpleNamespace(perf_counter=lambda: now[0])
+    monkeypatch.setattr(_deadline, "time", clock)
+    monkeypatch.setattr(network, "time", clock)
+
+    def train(net, batches, loss, config, **more):
+        now[0] += config.epochs
+        taken.append(config.epochs)
+
+    monkeypatch.setattr("denspu.refinement.network_copies.train", train)
+    monkeypatch.setattr(
+        "denspu.training.plan._seconds_per_step",
+        lambda net, batches, *others: 1 / len(batches),
+    )
+    refiner = small(epochs=10, rounds=3, ratio_epochs=0, risk_epochs=0, tolerance=0.0)
+    refiner.refine(begin(deadline=Deadline(seconds, began=0.0)))
+    assert taken == epochs
+    assert len(refiner.changed_) == len(epochs)
 
 
 def test_no_round_begins_after_the_deadline(begin):

@@ -23,6 +23,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -67,6 +68,13 @@ RATIO_SHARE = 0.3
 RISK_SHARE = 0.2
 """Part of the time then left that the risk step may take."""
 
+SHORTEST = 0.5
+"""Share of its epochs for which a round after the first must have time.
+
+Each round begins with the encoder's weights: one that is cut short forgets what they
+knew and has no time to learn it again, so that one long round beats several short ones.
+"""
+
 
 class NetworkRefiner(Refiner):
     """Rounds of ordinary training with the encoder's network.
@@ -81,7 +89,8 @@ class NetworkRefiner(Refiner):
         Epochs on the PU risk; 0 leaves this step out, as do networks of the ratio
         that are not believed.
     rounds : int, default=3
-        Rounds of training on labels, at most.
+        Rounds of training on labels, at most; fewer where time is short. The first one
+        may take all the time there is, others begin if half of their epochs fit.
     epochs : int, default=20
         Epochs of a round.
     tolerance : float, default=0.002
@@ -205,8 +214,14 @@ class NetworkRefiner(Refiner):
             return self
         labels = self._first_labels(start, copies)
         for number in range(self.rounds):
+            began = time.perf_counter()
             labels = self._round(number, labels, start, copies)
-            if self.changed_[-1] < self.tolerance or not start.deadline.left():
+            took = time.perf_counter() - began
+            an_epoch = took / copies.epochs[f"round/{number}"]
+            if (
+                self.changed_[-1] < self.tolerance
+                or start.deadline.left() < SHORTEST * self.epochs * an_epoch
+            ):
                 break
         self.labels_ = labels
         return self
@@ -224,7 +239,7 @@ class NetworkRefiner(Refiner):
             labels, prior = start.labels, start.prior_in_unlabeled
             labels = self._smoothed(labels, start, copies)
             alike = np.ones_like(labels)
-            self.module_ = self._train_labels(labels, alike, copies, "rank", 1.0)
+            self.module_ = self._train_labels(labels, alike, copies, "rank")
         else:
             labels, prior = learned, self.prior_.prior_in_unlabeled
             everything = np.ones(len(labels), dtype=bool)
@@ -390,9 +405,7 @@ class NetworkRefiner(Refiner):
     ) -> FloatArray:
         target = (labels > 0.5).astype(np.float64)
         weight = np.abs(2 * labels - 1) if self.weighted else np.ones(len(labels))
-        share = 1 / (self.rounds - number)
-        name = f"round/{number}"
-        self.module_ = self._train_labels(target, weight, copies, name, share)
+        self.module_ = self._train_labels(target, weight, copies, f"round/{number}")
         found = expit(copies.score(self.module_, np.ones(len(labels), dtype=bool)))
         found = start.pinned(found)
         free = start.unlabeled
@@ -407,7 +420,6 @@ class NetworkRefiner(Refiner):
         weight: FloatArray,
         copies: Copies,
         name: str,
-        share: float,
     ) -> nn.Module:
         batches = TensorBatches(
             copies.data,
@@ -420,7 +432,7 @@ class NetworkRefiner(Refiner):
         loss = LabelLoss(copies.as_float, self._views(copies), self.mixup)
         configure = partial(self._config, self.lr, batches)
         return copies.train(
-            loss, batches, configure, self.epochs, name, share, self.verbose
+            loss, batches, configure, self.epochs, name, 1.0, self.verbose
         )
 
     def _views(self, copies: Copies) -> Callable[[Tensor], Tensor]:
