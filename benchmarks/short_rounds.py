@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
-from vpu_settings import parted
 
 from denspu import DensPU, load_dataset, make_pu
 from denspu.benchmark import Record, measure, read_records, write_record
 from denspu.data import Benchmark
 from denspu.encoders import ContrastiveEncoder
 from denspu.refinement import NetworkRefiner
+from vpu_settings import parted
 
 RECORDS = Path(__file__).parent / "records" / "short-rounds.jsonl"
 DIVISIONS = ((3, 3), (1, 9))
@@ -44,11 +44,13 @@ def some(full: Benchmark, rows: int, seed: int) -> Benchmark:
 
 def run(args: argparse.Namespace, seed: int) -> None:
     """Train an encoder, and refine with each division that has no record."""
-    done = {(r.dataset, r.variant, r.seed) for r in read_records(args.out)}
+    done = {
+        (r.dataset, r.extra["rows"], r.variant, r.seed) for r in read_records(args.out)
+    }
     missing = [
         (rounds, epochs)
         for rounds, epochs in DIVISIONS
-        if (args.dataset, variant(rounds, epochs), seed) not in done
+        if (args.dataset, args.rows, variant(rounds, epochs), seed) not in done
     ]
     if not missing:
         return
@@ -92,7 +94,8 @@ def variant(rounds: int, epochs: int) -> str:
 def table(out: Path = RECORDS) -> str:
     """Return the Markdown table of the records."""
     lines = [
-        "| set | network | images | rounds | seeds | accuracy | ROC AUC | boundary AUC |",
+        "| set | network | images | rounds | seeds | accuracy | ROC AUC "
+        "| boundary AUC |",
         "|---|---|---|---|---|---|---|---|",
     ]
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
