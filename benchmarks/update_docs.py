@@ -54,6 +54,7 @@ SOURCES = {
     "export": "export_table.py",
     "bench-cost": "bench_cost.py",
     "vpu-settings": "vpu_settings.py",
+    "short-rounds": "short_rounds.py",
 }
 """Script and, after a colon, the function that makes the table of its records."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)
