@@ -655,6 +655,14 @@ MISTAKES = {
     "truth for text": (changed("note", True), ["note=True", "must be str"]),
     "one seed alone": (changed("seeds", 0), ["seeds=0", "must be a list"]),
     "seeds in words": (changed("seeds", ["0"]), ["seeds=['0']", "int values only"]),
+    "seeds of a row that the table has not": (
+        changed("rows", 1, "seeds", [0, 77]),
+        ["seeds=[0, 77] of row", "spec 'mine'", "some of the table's: 0", "all of"],
+    ),
+    "a row without a seed": (
+        changed("rows", 1, "seeds", []),
+        ["seeds=[] of row", "some of the table's"],
+    ),
     "a list for a table": (
         changed("rows", 0, "parameters", [1]),
         ["parameters of row 1", "must be a table"],

@@ -314,6 +314,18 @@ def test_notes_word_for_word():
     ]
 
 
+def test_a_row_may_run_with_some_of_the_seeds():
+    """It is the same run as before, waits for no other seed, and the note says so."""
+    few = replace(SPEC, rows=(OTHER, replace(OURS, seeds=(0, 2))))
+    assert [c.seed for c in cells_of(few) if c.row.name == "ours"] == [0, 2]
+    assert {c.id for c in cells_of(few)} < {c.id for c in cells_of(SPEC)}
+    said = " ".join(notes_of(few, []))
+    assert "Seeds: 0, 1, 2; ours: 0, 2. Judged are" in said
+    (table,) = tables_of(few, records_of(few, {("ours", "A"): (0.9, 0.7, 0.8)}))
+    ours = next(line for line in table.lines if line.name == "ours")
+    assert ours.seeds == "2"
+
+
 def test_tasks_that_differ_in_labels_alone_share_a_note():
     spec = replace(SPEC, tasks=shares(["digits"])[:2])
     assert notes_of(spec, [])[0] == (

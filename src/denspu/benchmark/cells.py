@@ -12,7 +12,9 @@ from denspu.benchmark.record import Record
 from denspu.benchmark.spec import Row, Spec, Task
 
 ID_LENGTH = 16
-SHAPES_NOTHING = ("name", "tasks", "printed", "note", "selection", "tuning", "heavy")
+SHAPES_NOTHING = (
+    *("name", "tasks", "seeds", "printed", "note", "selection", "tuning", "heavy"),
+)
 """Settings that change how a table reads or a run is laid out, not what is measured."""
 OF_LABELS = ("n_labeled", "share_of", "mechanism")
 """Settings of a task that change labels alone, where every row keeps its place."""
@@ -81,6 +83,7 @@ def cells_of(spec: Spec) -> list[Cell]:
         for seed in spec.seeds
         for task in spec.tasks
         for row in spec.rows_of(task)
+        if row.seeds is None or seed in row.seeds
     ]
 
 

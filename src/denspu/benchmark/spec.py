@@ -87,6 +87,8 @@ class Row:
     all."""
     tasks: tuple[str, ...] | None = None
     """Names of the tasks it runs on; all if not given."""
+    seeds: tuple[int, ...] | None = None
+    """Those of the table's seeds that it runs with; all if not given."""
     selection: str = "last"
     """Whose weights are judged: the last epoch's, or those that the method itself
     chooses without a label. The best epoch on the test set is never an option."""
@@ -264,6 +266,7 @@ def _check(spec: Spec, where: str) -> None:
     for row in spec.rows:
         for name in (*(row.tasks or ()), *row.printed):
             _known(f"task of row {row.name!r}", name, tasks, where)
+        _check_seeds(row, spec.seeds, where)
         _check_printed(row, where)
         _check_row(row, where)
     for task in spec.tasks:
@@ -279,6 +282,14 @@ def _check_encoder(spec: Spec, where: str) -> None:
         check_parameters(encoder)
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(f"shared_encoder of {where}: {error}") from None
+
+
+def _check_seeds(row: Row, seeds: tuple[int, ...], where: str) -> None:
+    if row.seeds is not None and not (row.seeds and set(row.seeds) <= set(seeds)):
+        raise InvalidParameterError(
+            f"seeds={list(row.seeds)} of row {row.name!r} in {where} must be some of "
+            f"the table's: {', '.join(map(str, seeds))}. Leave it out for all of them."
+        )
 
 
 def _check_printed(row: Row, where: str) -> None:

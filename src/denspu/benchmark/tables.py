@@ -368,7 +368,7 @@ def notes_of(spec: Spec, records: Sequence[Record]) -> list[str]:
     said = _tasks(spec)
     if any(table.has_printed for table in tables_of(spec, records)):
         said.append("In brackets: what the paper prints, and ours minus it.")
-    said.append(f"Seeds: {', '.join(map(str, spec.seeds))}. {_selection(spec)}")
+    said.append(f"{_which_seeds(spec)} {_selection(spec)}")
     said.append(_tuning(spec))
     said.extend(_devices(found))
     said.extend(f"{row.name}: {row.note}" for row in spec.rows if row.note)
@@ -380,6 +380,14 @@ def notes_of(spec: Spec, records: Sequence[Record]) -> list[str]:
             "for them."
         )
     return said
+
+
+def _which_seeds(spec: Spec) -> str:
+    fewer = [row for row in spec.rows if row.seeds is not None]
+    groups = [spec.seeds, *(row.seeds or () for row in fewer)]
+    every, *others = (", ".join(map(str, group)) for group in groups)
+    parts = [f"{row.name}: {some}" for row, some in zip(fewer, others, strict=True)]
+    return f"Seeds: {'; '.join([every, *parts])}."
 
 
 def _selection(spec: Spec) -> str:
