@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from denspu import DensPU, load_dataset, make_pu
+from denspu._device import resolve_device
 from denspu.benchmark import Record, measure, read_records, write_record
 from denspu.data import Benchmark
 from denspu.encoders import ContrastiveEncoder
@@ -44,13 +45,13 @@ def some(full: Benchmark, rows: int, seed: int) -> Benchmark:
 
 def run(args: argparse.Namespace, seed: int) -> None:
     """Train an encoder, and refine with each division that has no record."""
-    done = {
-        (r.dataset, r.extra["rows"], r.variant, r.seed) for r in read_records(args.out)
-    }
+    done = {key(record) for record in read_records(args.out)}
+    network = "resnet18" if resolve_device(args.device).type == "cuda" else "small"
+    setting = (args.dataset, network, f"{args.rows:,}", str(args.encoder_epochs))
     missing = [
         (rounds, epochs)
         for rounds, epochs in DIVISIONS
-        if (args.dataset, args.rows, variant(rounds, epochs), seed) not in done
+        if (*setting, variant(rounds, epochs), seed) not in done
     ]
     if not missing:
         return
@@ -91,22 +92,28 @@ def variant(rounds: int, epochs: int) -> str:
     return f"{rounds} × {epochs} epochs"
 
 
+def key(record: Record) -> tuple[str, str, str, str, str, int]:
+    """Return what tells a run apart: set, network, images, epochs, division, seed."""
+    at = record.extra
+    rows, epochs = f"{at['rows']:,}", str(at["encoder_epochs"])
+    return record.dataset, at["network"], rows, epochs, record.variant, record.seed
+
+
 def table(out: Path = RECORDS) -> str:
     """Return the Markdown table of the records."""
     lines = [
-        "| set | network | images | rounds | seeds | accuracy | ROC AUC "
-        "| boundary AUC |",
-        "|---|---|---|---|---|---|---|---|",
+        "| set | network | images | encoder's epochs | rounds | seeds | accuracy "
+        "| ROC AUC | boundary AUC |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-    for r in read_records(out):
-        rows = f"{r.extra['rows']:,}"
-        groups[r.dataset, r.extra["network"], rows, r.variant].append(r)
-    for key, records in sorted(groups.items()):
+    for record in read_records(out):
+        groups[key(record)[:-1]].append(record)
+    for setting, records in sorted(groups.items()):
         accuracy = _spread([r.metrics["accuracy"] for r in records])
         auc = _spread([r.metrics["roc_auc"] for r in records])
         boundary = _spread([r.extra["boundary_auc"] for r in records])
-        cells = [*key, str(len(records)), accuracy, auc, boundary]
+        cells = [*setting, str(len(records)), accuracy, auc, boundary]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

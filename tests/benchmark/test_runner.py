@@ -24,7 +24,7 @@ from denspu.benchmark import read_records, work, write_record
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
 from denspu.benchmark.oracle import Supervised
 from denspu.benchmark.runner import run_specs
-from denspu.benchmark.schedule import Clock, work_through
+from denspu.benchmark.schedule import Clock, _kind, work_through
 from denspu.benchmark.sheets import Sheet, only_writer
 from denspu.benchmark.spec import load_spec, parse_spec
 from denspu.benchmark.work import Place, died, encoder_folder, make_data, run_cell
@@ -461,6 +461,18 @@ def test_a_method_sees_the_labels_of_p_alone(monkeypatch):
     assert seen["model"].random_state == 10
 
 
+def test_the_device_is_awake_before_a_clock_starts(monkeypatch, tmp_path):
+    told = []
+    monkeypatch.setattr(work, "wake", lambda device: told.append(device))
+    monkeypatch.setattr(ContrastiveEncoder, "fit", lambda *_: told.append("encoder"))
+    monkeypatch.setattr(ContrastiveEncoder, "save", lambda self, folder: None)
+    monkeypatch.setattr(work, "measure", lambda *_, **__: told.append("cell"))
+    cell = cells_of(spec_of(FAST))[0]
+    work.train_encoder(cell, Place("cpu", tmp_path))
+    run_cell(cell, Place("cpu", tmp_path))
+    assert told == ["cpu", "encoder", "cpu", "cell"]
+
+
 def test_an_encoder_sees_the_labels_of_p_alone(monkeypatch, tmp_path):
     seen = watch_fit(monkeypatch, ContrastiveEncoder)
     spec = spec_of({**FAST, "encoder": "shared"}, shared_encoder={"epochs": 3})
@@ -731,8 +743,9 @@ def test_the_clock_learns_encoders_from_records(tmp_path):
     seconds = {"total": 2.0, "shared_encoder": 150.0}
     job = Job(cell, Place("cpu", spec="made"))
     clock.learn_from(job, replace(record, seconds=seconds))
-    wanted = {("made", "fast"): 2.0, ("encoder", "digits"): 150.0}
-    assert clock.longest == wanted
+    encoder = _kind(replace(job, encoder=True))
+    assert clock.longest == {("made", "fast"): 2.0, encoder: 150.0}
+    assert encoder != _kind(job)
 
 
 def jobs_of(spec, encoders="encoders", on_gpu=True):
@@ -869,6 +882,18 @@ def test_encoders_are_trained_one_at_a_time_beside_light_cells(tmp_path):
         ("fast", 10, False),
         ("fast", 11, False),
     ]
+
+
+def test_a_short_encoder_does_not_wait_for_the_time_of_a_long_one(tmp_path):
+    shared = spec_of({**FAST, "encoder": "shared"})
+    clock = Clock(100.0)
+    kinds = {}
+    for settings, seconds in (({}, 500.0), ({"max_seconds": 5}, 5.0)):
+        (job,) = jobs_of(replace(shared, shared_encoder=settings), tmp_path)
+        kinds[seconds] = _kind(replace(job, encoder=True))
+        clock.learn(kinds[seconds], seconds)
+    assert clock.allows(kinds[5.0])
+    assert not clock.allows(kinds[500.0])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from denspu import DensPU
 from denspu._random import Randomness
 from denspu.augment import PRESETS, ImagePreset
 from denspu.encoders import ContrastiveEncoder, contrastive
-from denspu.encoders.contrastive import COMPILE_SECONDS, ContrastiveLoss
+from denspu.encoders.contrastive import COMPILE_PIXELS, ContrastiveLoss
 from denspu.exceptions import (
     DegenerateFitWarning,
     DensPUError,
@@ -27,7 +27,7 @@ from denspu.exceptions import (
 )
 from denspu.networks.resnet import ResNet
 from denspu.refinement import NetworkRefiner
-from denspu.training import Checkpoint
+from denspu.training import Checkpoint, History
 
 
 @pytest.fixture(autouse=True)
@@ -236,30 +236,71 @@ def test_auto_learning_rate_follows_the_batch():
     encoder = ContrastiveEncoder()
     for size, lr in ((1024, 0.8), (256, 0.2)):
         config = encoder.set_params(compile=False)._config(
-            size, torch.device("cpu"), False, 100
+            size, torch.device("cpu"), False, 1, 100
         )
         assert config.lr == pytest.approx(lr)
         assert config.warmup_epochs == 5
-    assert encoder._config(256, torch.device("cpu"), False, 20).warmup_epochs == 2
+    assert encoder._config(256, torch.device("cpu"), False, 1, 20).warmup_epochs == 2
 
 
 @pytest.mark.parametrize(
-    ("seconds", "device", "network", "pays"),
+    ("pixels", "device", "network", "pays"),
     [
-        (None, "cuda:0", "resnet18", True),
-        (COMPILE_SECONDS, "cuda:0", "resnet18", True),
-        (COMPILE_SECONDS - 1, "cuda:0", "resnet18", False),
-        (None, "cpu", "resnet18", False),
-        (None, "cuda:0", "small", False),
+        (COMPILE_PIXELS, "cuda:0", "resnet18", True),
+        (COMPILE_PIXELS - 1, "cuda:0", "resnet18", False),
+        (COMPILE_PIXELS, "cpu", "resnet18", False),
+        (COMPILE_PIXELS, "cuda:0", "small", False),
     ],
 )
-def test_auto_compiles_where_it_pays(seconds, device, network, pays):
-    encoder = ContrastiveEncoder(max_seconds=seconds)
+def test_auto_compiles_where_it_pays(pixels, device, network, pays):
+    encoder = ContrastiveEncoder()
     encoder.network_name_ = network
-    assert encoder._compiles(torch.device(device)) is pays
+    assert encoder._compiles(torch.device(device), pixels) is pays
     for given in (True, False):
         asked = encoder.set_params(compile=given)
-        assert asked._compiles(torch.device(device)) is given
+        assert asked._compiles(torch.device(device), pixels) is given
+
+
+def test_the_default_of_the_papers_sets_is_compiled():
+    encoder = ContrastiveEncoder()
+    encoder.input_kind_, encoder.network_name_ = "image", "resnet18"
+    gpu = torch.device("cuda:0")
+    for rows, side in ((50_000, 32), (60_000, 28)):
+        epochs = encoder._epochs(rows, gpu)
+        assert encoder._compiles(gpu, 2 * rows * side**2 * epochs)
+
+
+@pytest.mark.parametrize(
+    ("plain", "compiled", "epochs", "tried"),
+    [(4, 9, 4, [False]), (5, 9, 9, [False, True]), (6, 3, 6, [False, True])],
+)
+def test_a_short_training_is_not_compiled_to_learn_its_length(
+    monkeypatch, plain, compiled, epochs, tried
+):
+    """What compiles follows from the epochs, so that a run can be repeated by them."""
+    asked, trained = [], []
+
+    def within(deadline, model, batches, loss, config, *, configure, device):
+        asked.append(config.compile)
+        return configure(compiled if config.compile else plain)
+
+    def train(model, batches, loss, config, **more):
+        trained.append((config.epochs, config.compile))
+        return History()
+
+    monkeypatch.setattr(contrastive, "within", within)
+    monkeypatch.setattr(contrastive, "train", train)
+    rows, side = 20, 4
+    monkeypatch.setattr(
+        ContrastiveEncoder,
+        "_compiles",
+        lambda self, device, pixels: pixels >= 5 * 2 * rows * side**2,
+    )
+    X = np.random.default_rng(0).integers(0, 256, (rows, side, side, 1), np.uint8)
+    for settings in ({"max_seconds": 60}, {"epochs": epochs}):
+        small(**{"epochs": 50, **settings}).fit(X)
+    assert asked == tried
+    assert trained == [(epochs, epochs >= 5)] * 2
 
 
 def test_auto_batch_on_a_cpu_is_at_most_256():

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from denspu._deadline import MOMENT, Deadline
+from denspu._deadline import MOMENT
 from denspu._registry import registry
 from denspu.encoders import IdentityEncoder, TabularEncoder
 from denspu.exceptions import InvalidParameterError, UnusedInputWarning
 from denspu.methods import _deep
 from denspu.methods._deep import LARGE, SMALL, DeepPU, fresh_copy
 from denspu.methods.nnpu import NNPU
-from denspu.networks.backbones import build_backbone
 
 pytestmark = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
 
@@ -273,41 +271,3 @@ def test_a_second_fit_forgets_the_first(blobs):
 def test_the_base_class_is_not_a_method():
     with pytest.raises(TypeError, match="abstract"):
         DeepPU()
-
-
-# --- compiled steps -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("network", "steps", "device", "seconds", "worth"),
-    [
-        ("cnn", _deep.LONG, "cuda:0", None, True),
-        ("cnn", _deep.LONG - 1, "cuda:0", None, False),
-        ("cnn", _deep.LONG, "cpu", None, False),
-        ("cnn", _deep.LONG, "cuda:0", 60.0, False),
-        ("mlp", _deep.LONG, "cuda:0", None, False),
-    ],
-)
-def test_long_training_of_convolutions_on_a_gpu_is_compiled(
-    blobs, network, steps, device, seconds, worth
-):
-    task = watched(blobs).task_
-    task.device, task.deadline = torch.device(device), Deadline(seconds)
-    module = build_backbone(network, (3, 32, 32))
-    assert task.compiles(module, steps) is worth
-    assert task.compiles(nn.ModuleList([module]), steps) is worth
-
-
-def test_training_is_told_whether_to_compile(blobs, monkeypatch):
-    told = []
-
-    def train(module, batches, loss, config, **others):
-        told.append((config.compile, config.epochs * len(batches)))
-        return _train(module, batches, loss, replace(config, compile=False), **others)
-
-    _train = _deep.train
-    monkeypatch.setattr(_deep, "train", train)
-    monkeypatch.setattr(_deep.Task, "compiles", lambda self, module, steps: steps == 3)
-    watched(blobs, epochs=3, batch_size=140)
-    watched(blobs, epochs=3, batch_size=70)
-    assert told == [(True, 3), (False, 6)]

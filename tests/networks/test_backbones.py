@@ -52,18 +52,29 @@ def test_channels_made_up_to_eights_change_nothing(channels, filters):
     torch.testing.assert_close(*found.values())
 
 
-def test_channels_are_made_up_to_eights_before_a_gpu_convolves(monkeypatch):
-    sizes = []
+@pytest.mark.parametrize(
+    ("on_gpu", "sizes"),
+    [
+        (True, [(8, 96, 8), (192, 16, 192), (96, 96, 96)]),
+        (False, [(3, 96, 3), (192, 10, 192), (96, 96, 96)]),
+    ],
+)
+def test_channels_are_made_up_to_eights_on_a_gpu(monkeypatch, on_gpu, sizes):
+    class Rows(torch.Tensor):
+        is_cuda = on_gpu
+
+    seen = []
 
     def convolve(self, x, weight, bias):
-        sizes.append((x.shape[1], *weight.shape[:2]))
+        seen.append((x.shape[1], *weight.shape[:2]))
         return x.new_zeros(len(x), len(weight), 4, 4)
 
     monkeypatch.setattr(NormalisedConv, "_conv_forward", convolve)
     for channels, filters in ((3, 96), (192, 10), (96, 96)):
         conv = NormalisedConv(channels, filters, 3, 1)
-        assert conv.in_eights(torch.zeros(2, channels, 4, 4)).shape[1] == filters
-    assert sizes == [(8, 96, 8), (192, 16, 192), (96, 96, 96)]
+        answer = conv(torch.zeros(2, channels, 4, 4).as_subclass(Rows))
+        assert answer.shape[1] == filters
+    assert seen == sizes
 
 
 @pytest.mark.parametrize("name", sorted(set(BACKBONES) - {"vgg16"}))

@@ -21,7 +21,7 @@ from denspu.encoders import ContrastiveEncoder, IdentityEncoder, contrastive
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.heads import WithMirror
 from denspu.networks.resnet import ResNet
-from denspu.refinement import NetworkRefiner, network
+from denspu.refinement import NetworkRefiner
 from denspu.refinement.network_copies import Copies
 from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
 
@@ -475,7 +475,6 @@ def test_one_long_round_comes_before_several_short_ones(
     now, taken = [0.0], []
     clock = SimpleNamespace(perf_counter=lambda: now[0])
     monkeypatch.setattr(_deadline, "time", clock)
-    monkeypatch.setattr(network, "time", clock)
 
     def train(net, batches, loss, config, **more):
         now[0] += config.epochs

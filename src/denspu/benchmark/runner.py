@@ -74,8 +74,8 @@ def run_specs(
     jobs : int
         Cells that run at once, each in a process of its own. Small networks leave a
         large GPU idle. There, of encoders and rows that are ``heavy`` one runs at a
-        time, beside others that are not. Cells under ``max_seconds`` run when no other
-        does.
+        time, beside others that are not. Cells and encoders under ``max_seconds`` run
+        when no other does.
     encoders : path
         Folder of the encoders that rows share.
     seeds, rows, tasks : optional

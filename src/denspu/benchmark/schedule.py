@@ -12,7 +12,8 @@ from denspu.benchmark.work import died, encoder_folder
 from denspu.benchmark.workers import Job, Pool
 
 Kind = tuple[str, str]
-"""Whose seconds tell how long a job will take: spec and row, or an encoder's data."""
+"""Whose seconds tell how long a job will take: spec and row, or an encoder's data and
+settings."""
 
 
 @dataclass
@@ -101,7 +102,8 @@ def _alone(job: Job) -> bool:
 
 def _kind(job: Job) -> Kind:
     if job.encoder:
-        return "encoder", job.cell.task.dataset
+        settings = sorted(job.cell.shared_encoder.items())
+        return "encoder", f"{job.cell.task.dataset} {settings}"
     return job.place.spec, job.cell.row.name
 
 

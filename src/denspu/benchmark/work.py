@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from sklearn.frozen import FrozenEstimator
 
 from denspu._device import resolve_device
@@ -128,6 +129,7 @@ def _measured(cell: Cell, place: Place) -> Record:
     if cell.row.method == SUPERVISED:
         labels, known = true_labels(pu, cell.row.oracle == "all", cell.seed)
     model, shared = build(cell, pu, place)
+    wake(place.device)
     record = measure(
         model,
         pu,
@@ -164,6 +166,18 @@ def build(cell: Cell, pu: PUDataset, place: Place) -> tuple[Any, Shared | None]:
     if row.method == SUPERVISED:
         return Supervised(**settings), shared
     return registry().get(row.method).build(**settings), shared
+
+
+def wake(device: str) -> None:
+    """Start a GPU before the clock: its libraries are loaded when first used.
+
+    Else a process's first cell would pay for it, under ``max_seconds`` with epochs.
+    """
+    found = resolve_device(device)
+    if found.type == "cuda":
+        image = torch.zeros(8, 3, 32, 32, device=found)
+        torch.nn.functional.conv2d(image, image[:, :, :3, :3])
+        torch.cuda.synchronize(found)
 
 
 def _has_scenario(key: str) -> bool:
@@ -273,6 +287,7 @@ def train_encoder(cell: Cell, place: Place) -> None:
     It is the one that ``DensPU`` trains with the same seed and settings.
     """
     pu, _ = make_data(cell.task, cell.seed)
+    wake(place.device)
     encoder = prepare_part(
         ContrastiveEncoder(**cell.shared_encoder),
         Randomness(cell.seed),

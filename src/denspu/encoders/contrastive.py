@@ -12,7 +12,7 @@ import json
 import warnings
 import zlib
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -80,9 +80,9 @@ GPU_VIEWS = 14_000_000
 CPU_VIEWS = 160_000
 """Views of images that two cores get through in a minute or two."""
 
-COMPILE_SECONDS = 80
-"""Seconds of training from which compiling a ResNet-18 pays: on an H200 it takes 20 the
-first time, and a third more views are seen in every one that follows."""
+COMPILE_PIXELS = 5_400_000_000
+"""Pixels of views from which compiling a ResNet-18 pays, some 80 seconds on an H200: it
+takes 20 the first time, and a third more views are seen in every one that follows."""
 
 SCALE_ROWS = 2000
 """Rows from which the mean and spread of the pixels are taken."""
@@ -123,9 +123,9 @@ class ContrastiveEncoder(Encoder):
         Images are resized to this; ``None`` keeps their size.
     n_projection : int, default=128
     compile : bool or "auto", default="auto"
-        Let torch fuse the network's operations; pays for a ResNet-18 on a GPU, where
-        it takes a while the first time: ``"auto"`` does not under a ``max_seconds``
-        below 80.
+        Let torch fuse the network's operations. It takes a while the first time;
+        ``"auto"`` does so for a ResNet-18 that a GPU trains for longer than a minute
+        or so.
     deterministic : bool, default=True
     checkpoint : str, Path or None, default=None
         Folder in which training is kept every few epochs; found there, it goes on.
@@ -318,23 +318,27 @@ class ContrastiveEncoder(Encoder):
             drop_last=True,
             device=device,
         )
-        configure = partial(self._config, size, device, loss)
+        a_pass = 2 * len(data) * data[0, 0].numel()
+        configure = partial(self._config, size, device, loss, a_pass)
         kept = None
         if self.checkpoint:
             identity = f"{_fingerprint(data, positive)} {self._settings(randomness)}"
             kept = Checkpoint(self.checkpoint, identity=identity)
         begun = kept.planned_epochs() if kept and self.max_seconds else None
         config = configure(begun or self._epochs(len(data), device))
-        if begun is None:
-            config = within(
+        if begun is None and deadline.seconds is not None:
+            affordable = partial(
+                within,
                 deadline,
                 model,
                 batches,
                 loss,
-                config,
                 device=device,
                 configure=configure,
             )
+            asked, config = config, affordable(replace(config, compile=False))
+            if config.compile:  # worth it for so many epochs, and there may be more
+                config = configure(max(config.epochs, affordable(asked).epochs))
         self.epochs_, self.batch_size_ = config.epochs, size
         self.history_ = train(
             model,
@@ -390,8 +394,10 @@ class ContrastiveEncoder(Encoder):
         batch_size: int,
         device: torch.device,
         loss: ContrastiveLoss,
+        a_pass: int,
         epochs: int,
     ) -> TrainingConfig:
+        """Return how to train for some epochs, each over so many pixels of views."""
         lr = self.lr
         if isinstance(lr, str):
             lr = LR_AT_1024 * batch_size / LARGE_BATCH
@@ -404,16 +410,16 @@ class ContrastiveEncoder(Encoder):
             weight_decay=self.weight_decay,
             schedule="cosine",
             warmup_epochs=min(5.0, epochs / 10),
-            compile=self._compiles(device),
+            compile=self._compiles(device, a_pass * epochs),
             capture=device.type == "cuda" and loss.parts == 1,
             deterministic=self.deterministic,
         )
 
-    def _compiles(self, device: torch.device) -> bool:
+    def _compiles(self, device: torch.device, pixels: int) -> bool:
         if not isinstance(self.compile, str):
             return self.compile
-        pays = self.max_seconds is None or self.max_seconds >= COMPILE_SECONDS
-        return pays and device.type == "cuda" and self.network_name_ == "resnet18"
+        on_gpu = device.type == "cuda" and self.network_name_ == "resnet18"
+        return on_gpu and pixels >= COMPILE_PIXELS
 
     # --- answers ---------------------------------------------------------------------
 

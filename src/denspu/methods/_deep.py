@@ -45,7 +45,6 @@ from denspu.networks.backbones import (
     BACKBONES,
     IMAGE_BACKBONES,
     SMALLEST,
-    AllConv,
     build_backbone,
     suitable,
 )
@@ -92,9 +91,6 @@ SMALL = {"epochs": 200, "batch_size": WHOLE, "lr": 1e-3}
 
 ENCODER_SHARE, PRIOR_SHARE = 0.5, 0.3
 """Parts of the time left under ``max_seconds`` for an encoder and for the prior."""
-
-LONG = 3000
-"""Steps from which compiling a network takes less time on a GPU than it saves."""
 
 PRIOR_RULES: Rules = {"prior": PRIOR_RULE, "scenario": SCENARIO_RULE}
 
@@ -195,8 +191,6 @@ class Task:
         """
         batches = batches if batches is not None else self.batches()
         config = replace(self.plan, **changes)
-        steps = config.epochs * len(batches)
-        config = replace(config, compile=self.compiles(module, steps))
         with self.randomness.torch_scope(f"{name}/training", self.device):
             if callable(loss):
                 config = within(
@@ -223,19 +217,6 @@ class Task:
             )
         self.epochs[name] = len(history)
         return history
-
-    def compiles(self, module: nn.Module, steps: int) -> bool:
-        """Tell whether to compile: our convolutions, on a GPU, no clock, many steps.
-
-        A user's network need not compile, and the seconds that it takes would count
-        against ``max_seconds``.
-        """
-        return (
-            self.device.type == "cuda"
-            and self.deadline.seconds is None
-            and steps >= LONG
-            and any(isinstance(part, AllConv) for part in module.modules())
-        )
 
     def logits(self, module: nn.Module, rows: IntArray) -> FloatArray:
         """Return a network's answers for some rows, in evaluation mode."""

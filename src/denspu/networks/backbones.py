@@ -58,7 +58,7 @@ class NormalisedConv(nn.Conv2d):
     def in_eights(self, x: Tensor) -> Tensor:
         """Return the same, with channels and filters made up to eights by zeros.
 
-        For three channels or ten filters a GPU has slow kernels only.
+        Tensor cores take half-precision channels in eights.
         """
         channels, filters = -self.in_channels % 8, -self.out_channels % 8
         if not channels and not filters:

@@ -23,7 +23,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -71,8 +70,8 @@ RISK_SHARE = 0.2
 SHORTEST = 0.5
 """Share of its epochs for which a round after the first must have time.
 
-Each round begins with the encoder's weights: one that is cut short forgets what they
-knew and has no time to learn it again, so that one long round beats several short ones.
+Every round begins with the encoder's weights, and one long round came out better than
+several short ones with as many epochs in all.
 """
 
 
@@ -214,13 +213,13 @@ class NetworkRefiner(Refiner):
             return self
         labels = self._first_labels(start, copies)
         for number in range(self.rounds):
-            began = time.perf_counter()
+            before = start.deadline.left()
             labels = self._round(number, labels, start, copies)
-            took = time.perf_counter() - began
+            took = before - start.deadline.left()  # not a number without a deadline
             an_epoch = took / copies.epochs[f"round/{number}"]
             if (
                 self.changed_[-1] < self.tolerance
-                or start.deadline.left() < SHORTEST * self.epochs * an_epoch
+                or start.deadline.left() <= SHORTEST * self.epochs * an_epoch
             ):
                 break
         self.labels_ = labels

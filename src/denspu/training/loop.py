@@ -394,7 +394,7 @@ class _Runner:
         warnings.warn(
             f"torch could not compile the network ({told}), so training goes on "
             "without: the same answers, more slowly. Compiling needs a C compiler and, "
-            "on a GPU, Triton; compile=False does not try.",
+            "on a GPU, Triton; an encoder's compile=False does not try.",
             CompileWarning,
             stacklevel=2,
         )
