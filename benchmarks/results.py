@@ -18,9 +18,10 @@ from pathlib import Path
 
 from denspu.benchmark import Record, read_records
 from denspu.benchmark.cells import recorded
+from denspu.benchmark.markup import to_markdown
 from denspu.benchmark.results import results_page
 from denspu.benchmark.spec import Spec, load_spec
-from denspu.benchmark.tables import tables_of, to_markdown
+from denspu.benchmark.tables import tables_of
 from denspu.report.bench import CAPTIONS, draw, figure_names
 from denspu.report.style import save
 

@@ -11,6 +11,8 @@ from scipy import stats
 
 from denspu.benchmark import Record
 from denspu.benchmark.cells import cells_of
+from denspu.benchmark.markup import to_html, to_markdown
+from denspu.benchmark.notes import notes_of
 from denspu.benchmark.paired import (
     differences,
     differences_html,
@@ -21,7 +23,7 @@ from denspu.benchmark.paired import (
 )
 from denspu.benchmark.results import spec_markdown
 from denspu.benchmark.spec import Row, Spec, Task
-from denspu.benchmark.tables import MISSING, notes_of, tables_of, to_html, to_markdown
+from denspu.benchmark.tables import MISSING, tables_of
 
 A = Task("A", "digits", 100)
 B = Task("B", "digits", 0.2, positive=(0, 1), keep_positive=0.5, mechanism="sar")

@@ -14,17 +14,10 @@ from statistics import mean, stdev
 
 from scipy.special import stdtrit
 
+from denspu.benchmark.markup import html_grid, markdown_grid, plain
 from denspu.benchmark.record import Record
 from denspu.benchmark.spec import Row, Spec
-from denspu.benchmark.tables import (
-    MISSING,
-    Found,
-    html_grid,
-    markdown_grid,
-    plain,
-    signed,
-    title_of,
-)
+from denspu.benchmark.tables import MISSING, Found, signed, title_of
 
 LEVEL = 0.95
 OVER_TASKS = "over tasks"

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from denspu.benchmark.cells import recorded
+from denspu.benchmark.markup import plain, to_markdown
+from denspu.benchmark.notes import command_of, notes_of
 from denspu.benchmark.paired import (
     caption_of,
     differences,
@@ -15,13 +17,7 @@ from denspu.benchmark.paired import (
 )
 from denspu.benchmark.record import Record, read_records
 from denspu.benchmark.spec import Spec, load_spec
-from denspu.benchmark.tables import (
-    command_of,
-    notes_of,
-    plain,
-    tables_of,
-    to_markdown,
-)
+from denspu.benchmark.tables import tables_of
 
 INTRO = """\
 <!-- Made by benchmarks/results.py from the records; edits here are lost. -->

@@ -17,6 +17,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from denspu.benchmark.cells import failed
+from denspu.benchmark.markup import to_html
+from denspu.benchmark.notes import alike_but_labels, command_of, notes_of
 from denspu.benchmark.paired import (
     differences,
     differences_html,
@@ -25,16 +27,7 @@ from denspu.benchmark.paired import (
 )
 from denspu.benchmark.record import Record
 from denspu.benchmark.spec import Row, Spec, Task
-from denspu.benchmark.tables import (
-    Found,
-    Value,
-    alike_but_labels,
-    command_of,
-    notes_of,
-    tables_of,
-    title_of,
-    to_html,
-)
+from denspu.benchmark.tables import Found, Value, tables_of, title_of
 from denspu.exceptions import InvalidInputError
 from denspu.report.style import (
     AMBER,

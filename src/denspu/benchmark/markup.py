@@ -1,0 +1,96 @@
+"""Two ways to show a table: Markdown that also reads well in a terminal, and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from denspu.benchmark.tables import Line, Table, Value
+
+# --- Markdown -----------------------------------------------------------------------
+
+
+def to_markdown(table: Table) -> str:
+    """Return a table as Markdown that also reads well in a terminal."""
+    header = ["", *table.columns, "seeds", "seconds"]
+    return markdown_grid(header, [_markdown_cells(line) for line in table.lines])
+
+
+def _markdown_cells(line: Line) -> list[str]:
+    name = plain(line.name)
+    return [
+        f"**{name}**" if line.is_reference else name,
+        *(_markdown_value(value) for value in line.values),
+        plain(line.seeds),
+        line.seconds,
+    ]
+
+
+def _markdown_value(value: Value | None) -> str:
+    if value is None:
+        return ""
+    return f"{value.words} ({value.beside})" if value.beside else value.words
+
+
+def markdown_grid(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table with its columns in line; figures to the right."""
+    header = [plain(word) for word in header]
+    widths = [max(3, *map(len, column)) for column in zip(header, *lines, strict=True)]
+
+    def row(cells: Sequence[str]) -> str:
+        first, *others = (
+            c.rjust(w) if i else c.ljust(w)
+            for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+        )
+        return f"| {' | '.join([first, *others])} |"
+
+    rule = ["-" * widths[0], *(f"{'-' * (w - 1)}:" for w in widths[1:])]
+    return "\n".join([row(header), row(rule), *map(row, lines)])
+
+
+def plain(text: str) -> str:
+    """Return text that Markdown shows as it is, on one line."""
+    for mark, safe in (("\\", "\\\\"), ("|", "\\|"), ("*", "\\*"), ("`", "\\`")):
+        text = text.replace(mark, safe)
+    return " ".join(text.replace("<", "&lt;").split())
+
+
+# --- HTML ---------------------------------------------------------------------------
+
+
+def to_html(table: Table) -> str:
+    """Return a table as an HTML element; all names are escaped."""
+    header = ["", *table.columns, "seeds", "seconds"]
+    return html_grid(header, [_html_cells(line) for line in table.lines], table.title)
+
+
+def _html_cells(line: Line) -> tuple[str, list[str]]:
+    name = escape(line.name)
+    cells = [_html_value(value) for value in line.values]
+    name = f"<strong>{name}</strong>" if line.is_reference else name
+    return name, [*cells, f"<span>{escape(line.seeds)}</span>", escape(line.seconds)]
+
+
+def _html_value(value: Value | None) -> str:
+    if value is None:
+        return ""
+    first, _, spread = value.words.partition(" ± ")
+    text = f"{first} <small>± {spread}</small>" if spread else first
+    if value.beside:
+        text += f"<br><small>({value.beside})</small>"
+    return text
+
+
+def html_grid(
+    header: Sequence[str], lines: Sequence[tuple[str, list[str]]], caption: str
+) -> str:
+    """Return an HTML table of cells that are HTML already; header is plain text."""
+    head = "".join(f'<th scope="col">{escape(word)}</th>' for word in header)
+    body = "\n".join(
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{c}</td>" for c in cells)}</tr>'
+        for name, cells in lines
+    )
+    return (
+        f"<table>\n<caption>{escape(caption)}</caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+    )

@@ -1,0 +1,134 @@
+"""What must be known to read a table: tasks, seeds, tuning, devices, code."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from denspu.benchmark.cells import failed
+from denspu.benchmark.record import Record
+from denspu.benchmark.spec import Spec, Task
+from denspu.benchmark.tables import Found, tables_of
+
+
+def alike_but_labels(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Return tasks in groups that differ in name and number of labels alone."""
+    groups: dict[Task, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(replace(task, name="", n_labeled=1), []).append(task)
+    return list(groups.values())
+
+
+def task_words(tasks: Sequence[Task]) -> str:
+    """Say in a line what tasks are made of that differ in their labels alone."""
+    task = tasks[0]
+    facts = [f"data set {task.dataset}"]
+    if task.positive is not None:
+        facts.append(f"positive classes {', '.join(map(str, task.positive))}")
+    if task.keep_positive < 1:
+        facts.append(f"{100 * task.keep_positive:g} % of the positives kept")
+    facts += [task.scenario, task.mechanism.upper()]
+    counts = [
+        f"{t.n_labeled:,}"
+        if isinstance(t.n_labeled, int)
+        else f"{100 * t.n_labeled:g} %"
+        for t in tasks
+    ]
+    labels = ", ".join(counts)
+    if "%" in labels:
+        of = "positives" if task.share_of == "positives" else "training set's size"
+        labels += f" of the {of}"
+    return f"{', '.join(facts)}; labelled: {labels}"
+
+
+def _tasks(spec: Spec) -> list[str]:
+    if len(spec.tasks) == 1:
+        return [f"Task: {task_words(spec.tasks)}."]
+    return [
+        f"{'; '.join(t.name for t in group)}: {task_words(group)}."
+        for group in alike_but_labels(spec.tasks)
+    ]
+
+
+def notes_of(spec: Spec, records: Sequence[Record]) -> list[str]:
+    """Return what must be known to read a spec's tables, as sentences."""
+    found = Found(spec, records)
+    said = _tasks(spec)
+    if any(table.has_printed for table in tables_of(spec, records)):
+        said.append("In brackets: what the paper prints, and ours minus it.")
+    said.append(f"{_which_seeds(spec)} {_selection(spec)}")
+    said.append(_tuning(spec))
+    said.extend(_devices(found))
+    said.extend(f"{row.name}: {row.note}" for row in spec.rows if row.note)
+    if spec.note:
+        said.append(spec.note)
+    if found.strangers:
+        said.append(
+            f"{found.strangers} recorded cells are left out: the spec no longer asks "
+            "for them."
+        )
+    return said
+
+
+def _which_seeds(spec: Spec) -> str:
+    fewer = [row for row in spec.rows if row.seeds is not None]
+    groups = [spec.seeds, *(row.seeds or () for row in fewer)]
+    every, *others = (", ".join(map(str, group)) for group in groups)
+    parts = [f"{row.name}: {some}" for row, some in zip(fewer, others, strict=True)]
+    return f"Seeds: {'; '.join([every, *parts])}."
+
+
+def _selection(spec: Spec) -> str:
+    own = [row.name for row in spec.rows if row.selection == "label-free"]
+    text = "Judged are the last epoch's weights, never those of the best epoch on the "
+    if not own:
+        return f"{text}test set."
+    return (
+        f"{text}test set; {' · '.join(own)}: those that the method's own label-free "
+        "rule chose."
+    )
+
+
+def _tuning(spec: Spec) -> str:
+    text = "Settings were fixed beforehand and not tried out on these data"
+    by_words: dict[str, list[str]] = {}
+    for row in spec.rows:
+        if row.tuning:
+            by_words.setdefault(row.tuning, []).append(row.name)
+    tried = [f"{' · '.join(names)}: {words}" for words, names in by_words.items()]
+    return f"{text}, but for {'; '.join(tried)}." if tried else f"{text}."
+
+
+def _devices(found: Found) -> list[str]:
+    good = [r for r in found.records.values() if not failed(r)]
+    devices = Counter(re.sub(r"\b1 threads$", "1 thread", r.device) for r in good)
+    if not devices:
+        return []
+    names = [
+        name if len(devices) == 1 else f"{name} ({count} cell{'s' * (count > 1)})"
+        for name, count in devices.most_common()
+    ]
+    text = f"Seconds: median over cells; device: {', '.join(names)}"
+    most = max(r.extra.get("jobs", 1) for r in good)
+    text += f", up to {most} cells at once." if most > 1 else "."
+    if any("shared_encoder" in r.seconds for r in good):
+        text += (
+            " “+ encoder”: seconds of the encoder that rows share, trained once a seed "
+            "for all cells that can."
+        )
+    return [text, _commits(good)]
+
+
+def _commits(records: Sequence[Record]) -> str:
+    """Say which versions of the code the records are of."""
+    names = Counter(r.commit.removesuffix("-dirty")[:12] for r in records)
+    text = f"Code: commit{'' if len(names) == 1 else 's'} {', '.join(names)}."
+    dirty = sum(r.commit.endswith("-dirty") for r in records)
+    return f"{text[:-1]}; {dirty} cells ran with changes on top." if dirty else text
+
+
+def command_of(spec: Spec) -> str:
+    """Return the command that makes the records of a spec."""
+    return f"denspu bench run benchmarks/specs/{spec.name}.toml"
