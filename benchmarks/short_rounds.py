@@ -12,8 +12,8 @@ recorded comparison, and the test set is not opened.
 from __future__ import annotations
 
 import argparse
-import statistics
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from sklearn.frozen import FrozenEstimator
 from denspu import DensPU, load_dataset, make_pu
 from denspu._device import resolve_device
 from denspu.benchmark import Record, measure, read_records, write_record
+from denspu.benchmark.tables import Value
 from denspu.data import Benchmark
 from denspu.encoders import ContrastiveEncoder
 from denspu.refinement import NetworkRefiner
@@ -64,7 +65,10 @@ def run(args: argparse.Namespace, seed: int) -> None:
         random_state=seed,
     )
     encoder = ContrastiveEncoder(
-        epochs=args.encoder_epochs, random_state=seed, device=args.device
+        network=network,
+        epochs=args.encoder_epochs,
+        random_state=seed,
+        device=args.device,
     ).fit(pu.X, pu.y)
     for rounds, epochs in missing:
         refiner = NetworkRefiner(rounds=rounds, epochs=epochs, tolerance=0, **BEFORE)
@@ -79,7 +83,7 @@ def run(args: argparse.Namespace, seed: int) -> None:
         extra = {
             "rows": args.rows,
             "encoder_epochs": args.encoder_epochs,
-            "network": encoder.network_name_,
+            "network": network,
             "unlabeled_right": record.extra["oracle"]["unlabeled_right"],
             "boundary_auc": record.extra["oracle"]["boundary_auc"],
             "epochs": model.refiner_.epochs_,
@@ -110,17 +114,17 @@ def table(out: Path = RECORDS) -> str:
     for record in read_records(out):
         groups[key(record)[:-1]].append(record)
     for setting, records in sorted(groups.items()):
-        accuracy = _spread([r.metrics["accuracy"] for r in records])
-        auc = _spread([r.metrics["roc_auc"] for r in records])
-        boundary = _spread([r.extra["boundary_auc"] for r in records])
+        accuracy = spread(r.metrics["accuracy"] for r in records)
+        auc = spread(r.metrics["roc_auc"] for r in records)
+        boundary = spread(r.extra["boundary_auc"] for r in records)
         cells = [*setting, str(len(records)), accuracy, auc, boundary]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _spread(values: list[float]) -> str:
-    mean = f"{100 * statistics.mean(values):.2f}"
-    return f"{mean} ± {100 * statistics.stdev(values):.2f}" if values[1:] else mean
+def spread(shares: Iterable[float]) -> str:
+    """Return mean and deviation in percent."""
+    return Value(tuple(100 * share for share in shares)).words
 
 
 def main() -> None:
