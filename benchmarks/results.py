@@ -21,6 +21,7 @@ from denspu.benchmark.cells import recorded
 from denspu.benchmark.markup import to_markdown
 from denspu.benchmark.results import results_page
 from denspu.benchmark.spec import Spec, load_spec
+from denspu.benchmark.status import parts_of, status_markdown
 from denspu.benchmark.tables import tables_of
 from denspu.report.bench import CAPTIONS, draw, figure_names
 from denspu.report.style import save
@@ -30,6 +31,8 @@ SPECS = HERE / "specs"
 RECORDS = HERE / "records" / "specs"
 PAGE = HERE.parent / "docs" / "results.md"
 FOLDER = "images/bench"
+NO_ENCODERS = HERE / "no-encoders"
+"""The page tells of a machine that has none."""
 
 
 def ablation(records: Path) -> str:
@@ -44,6 +47,13 @@ def ablation_labels(records: Path) -> str:
     spec = load_spec(SPECS / "ablation-labels.toml")
     found = tables_of(spec, read_records(records / "ablation-labels.jsonl"))
     return "\n\n".join(f"**{t.title}**\n\n{to_markdown(t)}" for t in found)
+
+
+def missing(records: Path) -> str:
+    """Return the table of what has no record yet, and what it would take on a GPU."""
+    paths = sorted(SPECS.glob("*.toml"))
+    specs = [(load_spec(p), read_records(records / f"{p.stem}.jsonl")) for p in paths]
+    return status_markdown(parts_of(specs, on_gpu=True, encoders=NO_ENCODERS))
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,18 @@ from denspu.benchmark.tables import Value
 from denspu.exceptions import InvalidInputError
 from denspu.report import save
 from denspu.report.bench import (
-    _labels_with_room,
     figure_names,
     figures_of,
-    groups_by_labels,
     inline_svg,
-    labels_against_metric,
-    looks_of,
     save_figures,
-    seconds_against_accuracy,
     spec_page,
+)
+from denspu.report.bench_parts import looks_of
+from denspu.report.bench_pictures import (
+    _labels_with_room,
+    groups_by_labels,
+    labels_against_metric,
+    seconds_against_accuracy,
     spread_by_seed,
 )
 from denspu.report.style import BLUE
@@ -111,6 +113,44 @@ def test_spread_keeps_a_row_of_which_only_the_paper_has_a_figure():
     first = spread_by_seed(SPEC, records).axes[0]
     assert (70, 0) in points_of(first)
     assert len(first.get_yticklabels()) == 3
+
+
+GROUPED = replace(
+    SPEC,
+    rows=(
+        replace(SPEC.rows[0], group="theirs"),
+        SPEC.rows[1],
+        replace(SPEC.rows[2], group="true labels"),
+    ),
+)
+
+
+def test_spread_names_groups_on_lines_without_dots():
+    first = spread_by_seed(GROUPED, RECORDS).axes[0]
+    names = first.get_yticklabels()
+    assert [name.get_text() for name in names] == [
+        *("theirs", "<b>nnPU</b>", "ours", "true labels", "truth"),
+    ]
+    assert [n.get_fontstyle() == "italic" for n in names] == [1, 0, 0, 1, 0]
+    ours = [(80, 1), (81, 1), (90, 2), (91, 2), (95, 4), (96, 4)]
+    assert points_of(first) == sorted([*ours, (70, 1)])
+    lines = [tick.gridline.get_visible() for tick in first.yaxis.get_major_ticks()]
+    assert lines == [False, True, True, False, True]
+
+
+def test_the_legend_of_rows_names_groups():
+    [legend] = seconds_against_accuracy(GROUPED, RECORDS).legends
+    marks = [
+        (text.get_text(), handle.get_marker() != "None")
+        for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True)
+    ]
+    assert marks == [
+        ("theirs", False),
+        ("<b>nnPU</b>", True),
+        ("ours", True),
+        ("true labels", False),
+        ("truth", True),
+    ]
 
 
 def test_seconds_are_those_of_the_method_and_its_shared_encoder():

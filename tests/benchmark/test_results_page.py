@@ -150,11 +150,11 @@ def test_sections_can_be_found_and_numbered_tables_come_first(folders):
     write(folders, "first", 0.5)
     write(folders, "table9", 0.6)
     page = results_page(*folders)
-    contents = [
-        "- [Table 9: 1 % of P, a_b – c](#table-9-1--of-p-a_b--c)",
-        "- [The first](#the-first)",
+    links = re.findall(r"^\| \[(.*)\]\((#\S+)\) ", page, re.MULTILINE)
+    assert links == [
+        ("Table 9: 1 % of P, a_b – c", "#table-9-1--of-p-a_b--c"),
+        ("The first", "#the-first"),
     ]
-    assert "\n".join(contents) in page
     assert page.index("## Table 9") < page.index("## The first")
 
 

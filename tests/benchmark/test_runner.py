@@ -23,8 +23,9 @@ from denspu._random import Randomness
 from denspu.benchmark import read_records, work, write_record
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
 from denspu.benchmark.oracle import Supervised
+from denspu.benchmark.pace import kind_of
 from denspu.benchmark.runner import run_specs
-from denspu.benchmark.schedule import Clock, _kind, work_through
+from denspu.benchmark.schedule import Clock, work_through
 from denspu.benchmark.sheets import Sheet, only_writer
 from denspu.benchmark.spec import load_spec, parse_spec
 from denspu.benchmark.work import Place, died, encoder_folder, make_data, run_cell
@@ -115,7 +116,8 @@ def test_cells_come_seed_by_seed(quick):
 
 
 def test_a_title_does_not_change_which_run_it_is():
-    one, two = spec_of(FAST), spec_of({**FAST, "name": "other", "note": "words"})
+    words = {"name": "other", "note": "words", "group": "quick", "tuning": "none"}
+    one, two = spec_of(FAST), spec_of({**FAST, **words})
     assert cells_of(one)[0].id == cells_of(two)[0].id
     assert spec_hash(one) != spec_hash(two)
 
@@ -265,19 +267,6 @@ def test_nothing_is_begun_that_would_not_end_in_time(tmp_path):
     run(spec, out, seeds=(10,))
     outcome = run(spec, out, budget=1e-3)
     assert (outcome.ran, outcome.left, outcome.skipped) == (0, 2, 1)
-
-
-def test_the_clock_judges_by_the_longest_of_the_row():
-    clock = Clock(budget=10, began=time.perf_counter() - 5)
-    clock.learn(("spec", "short"), 1)
-    clock.learn(("spec", "long"), 3)
-    clock.learn(("spec", "long"), 8)
-    clock.learn(("other", "row"), 2)
-    assert clock.allows(("spec", "short"))
-    assert not clock.allows(("spec", "long"))
-    assert not clock.allows(("spec", "never seen"))
-    assert clock.allows(("other", "never seen"))
-    assert not clock.allows(("third", "never seen"))
 
 
 def test_rows_seeds_and_tasks_can_be_chosen(quick, tmp_path):
@@ -736,18 +725,6 @@ def test_failures_of_before_are_counted(tmp_path):
     assert (retried.ran, retried.failed, retried.failed_before) == (2, 2, 0)
 
 
-def test_the_clock_learns_encoders_from_records(tmp_path):
-    cell = cells_of(spec_of({**FAST, "encoder": "shared"}))[0]
-    record = run_cell(cells_of(spec_of(FAST))[0], Place("cpu"))
-    clock = Clock(100)
-    seconds = {"total": 2.0, "shared_encoder": 150.0}
-    job = Job(cell, Place("cpu", spec="made"))
-    clock.learn_from(job, replace(record, seconds=seconds))
-    encoder = _kind(replace(job, encoder=True))
-    assert clock.longest == {("made", "fast"): 2.0, encoder: 150.0}
-    assert encoder != _kind(job)
-
-
 def jobs_of(spec, encoders="encoders", on_gpu=True):
     """Return the jobs of a spec, laid out as on a GPU."""
     place = Place("cpu", Path(encoders), spec.name, on_gpu=on_gpu)
@@ -887,13 +864,13 @@ def test_encoders_are_trained_one_at_a_time_beside_light_cells(tmp_path):
 def test_a_short_encoder_does_not_wait_for_the_time_of_a_long_one(tmp_path):
     shared = spec_of({**FAST, "encoder": "shared"})
     clock = Clock(100.0)
-    kinds = {}
+    jobs = {}
     for settings, seconds in (({}, 500.0), ({"max_seconds": 5}, 5.0)):
         (job,) = jobs_of(replace(shared, shared_encoder=settings), tmp_path)
-        kinds[seconds] = _kind(replace(job, encoder=True))
-        clock.learn(kinds[seconds], seconds)
-    assert clock.allows(kinds[5.0])
-    assert not clock.allows(kinds[500.0])
+        jobs[seconds] = replace(job, encoder=True)
+        clock.pace.learn(kind_of(jobs[seconds]), seconds)
+    assert clock.allows(jobs[5.0])
+    assert not clock.allows(jobs[500.0])
 
 
 @pytest.mark.parametrize(

@@ -652,6 +652,14 @@ MISTAKES = {
         changed("rows", 1, "heavy", "yes"),
         ["heavy='yes' of row 2", "must be true or false"],
     ),
+    "a group that begins twice": (
+        changed("rows", [GOOD["rows"][i] | {"group": "aba"[i]} for i in range(3)]),
+        ["The rows of group 'a' in spec 'mine' do not stand together", "another"],
+    ),
+    "rows without a group on both sides of one": (
+        changed("rows", 1, "group", "ours"),
+        ["The rows without a group in spec 'mine' do not stand together"],
+    ),
     "truth for text": (changed("note", True), ["note=True", "must be str"]),
     "one seed alone": (changed("seeds", 0), ["seeds=0", "must be a list"]),
     "seeds in words": (changed("seeds", ["0"]), ["seeds=['0']", "int values only"]),

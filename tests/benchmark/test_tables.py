@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -391,7 +392,9 @@ def test_notes_say_how_many_cells_ran_at_once():
 
 def test_markdown_of_a_spec_names_the_command():
     text = spec_markdown(SPEC, records_of(SPEC, FIGURES), level=2)
-    assert text.startswith("## A small table\n\n|")
+    assert text.startswith(
+        "## A small table\n\nours, F1:\n\n- On A: ahead of 1 of 1 row"
+    )
     assert "```sh\ndenspu bench run benchmarks/specs/small.toml\n```" in text
 
 
@@ -588,3 +591,55 @@ def test_what_a_sign_test_could_reach(seeds, least):
     spec = replace(SPEC, seeds=tuple(range(seeds)))
     assert f"{stats.binomtest(seeds, seeds).pvalue:.2g}" == least
     assert f"would still be {least} in a sign test" in how_to_read(spec)
+
+
+# --- groups of rows -----------------------------------------------------------------
+
+
+GROUPED = replace(
+    SPEC,
+    rows=(
+        replace(OTHER, group="theirs | <b>"),
+        replace(OTHER, name="uPU", method="upu", group="theirs | <b>"),
+        OURS,
+        replace(ORACLE, group="*truth*"),
+    ),
+)
+
+
+def test_the_name_of_a_group_stands_above_its_rows_once():
+    text = to_markdown(tables_of(GROUPED, [])[0])
+    names = [re.split(r"(?<!\\)\|", line)[1].strip() for line in text.splitlines()]
+    assert names[2:] == [
+        *("*theirs \\| &lt;b>*", "nnPU", "uPU", "**ours**"),
+        *("*\\*truth\\**", "truth"),
+    ]
+    columns = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()}
+    assert len(columns) == 1
+
+
+def test_groups_as_html():
+    html = to_html(tables_of(GROUPED, [])[0])
+    assert '<tr class="group"><th scope="colgroup">theirs | &lt;b&gt;</th>' in html
+    assert html.count('class="group"') == 2
+    assert html.index("*truth*") < html.index('<th scope="row">truth</th>')
+    assert 'class="group"' not in to_html(tables_of(SPEC, [])[0])
+
+
+def test_groups_stand_in_the_comparison_too():
+    figures = {**FIGURES, ("truth", "A"): (0.99, 0.98, 0.99)}
+    records = records_of(GROUPED, figures)
+    found = differences(GROUPED, records)
+    lines = differences_markdown(GROUPED, found).splitlines()
+    names = [re.split(r"(?<!\\)\|", line)[1].strip() for line in lines[2:]]
+    assert names == [
+        *("*theirs \\| &lt;b>*", "nnPU", "uPU", "*\\*truth\\**", "truth"),
+    ]
+    assert differences_html(GROUPED, found).count('class="group"') == 2
+
+
+def test_verdicts_come_before_the_tables():
+    text = spec_markdown(SPEC, records_of(SPEC, FIGURES))
+    verdict = text.index("On A: ahead of 1 of 1 row")
+    assert text.index("ours, F1:") < verdict < text.index("| nnPU ")
+    assert text.index("minus each row") < text.index("- Task: ")

@@ -14,6 +14,7 @@ from denspu.benchmark.spec import Row, Spec, Task
 ID_LENGTH = 16
 SHAPES_NOTHING = (
     *("name", "tasks", "seeds", "printed", "note", "selection", "tuning", "heavy"),
+    "group",
 )
 """Settings that change how a table reads or a run is laid out, not what is measured."""
 OF_LABELS = ("n_labeled", "share_of", "mechanism")

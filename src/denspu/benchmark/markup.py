@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
+from typing import TypeVar
 
 from denspu.benchmark.tables import Line, Table, Value
+
+T = TypeVar("T")
+
+
+def under_headings(
+    lines: Sequence[T], groups: Sequence[str]
+) -> Iterator[tuple[str, T | None]]:
+    """Yield lines, and before the first of each group its name with no line."""
+    last = ""
+    for line, group in zip(lines, groups, strict=True):
+        if group and group != last:
+            yield group, None
+        last = group
+        yield group, line
+
 
 # --- Markdown -----------------------------------------------------------------------
 
@@ -13,7 +29,8 @@ from denspu.benchmark.tables import Line, Table, Value
 def to_markdown(table: Table) -> str:
     """Return a table as Markdown that also reads well in a terminal."""
     header = ["", *table.columns, "seeds", "seconds"]
-    return markdown_grid(header, [_markdown_cells(line) for line in table.lines])
+    lines = [_markdown_cells(line) for line in table.lines]
+    return markdown_grid(header, lines, [line.group for line in table.lines])
 
 
 def _markdown_cells(line: Line) -> list[str]:
@@ -32,9 +49,22 @@ def _markdown_value(value: Value | None) -> str:
     return f"{value.words} ({value.beside})" if value.beside else value.words
 
 
-def markdown_grid(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table with its columns in line; figures to the right."""
+def markdown_grid(
+    header: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    groups: Sequence[str] | None = None,
+) -> str:
+    """Return a Markdown table with its columns in line; figures to the right.
+
+    Where lines have groups, the name of each stands in a line of its own.
+    """
     header = [plain(word) for word in header]
+    if groups is not None:
+        empty = [""] * (len(header) - 1)
+        lines = [
+            [f"*{plain(group)}*", *empty] if line is None else line
+            for group, line in under_headings(lines, groups)
+        ]
     widths = [max(3, *map(len, column)) for column in zip(header, *lines, strict=True)]
 
     def row(cells: Sequence[str]) -> str:
@@ -61,7 +91,9 @@ def plain(text: str) -> str:
 def to_html(table: Table) -> str:
     """Return a table as an HTML element; all names are escaped."""
     header = ["", *table.columns, "seeds", "seconds"]
-    return html_grid(header, [_html_cells(line) for line in table.lines], table.title)
+    lines = [_html_cells(line) for line in table.lines]
+    groups = [line.group for line in table.lines]
+    return html_grid(header, lines, table.title, groups)
 
 
 def _html_cells(line: Line) -> tuple[str, list[str]]:
@@ -82,15 +114,32 @@ def _html_value(value: Value | None) -> str:
 
 
 def html_grid(
-    header: Sequence[str], lines: Sequence[tuple[str, list[str]]], caption: str
+    header: Sequence[str],
+    lines: Sequence[tuple[str, list[str]]],
+    caption: str,
+    groups: Sequence[str] | None = None,
 ) -> str:
-    """Return an HTML table of cells that are HTML already; header is plain text."""
+    """Return an HTML table of cells that are HTML already; the rest is plain text.
+
+    Where lines have groups, the name of each stands in a line of its own.
+    """
     head = "".join(f'<th scope="col">{escape(word)}</th>' for word in header)
     body = "\n".join(
-        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{c}</td>" for c in cells)}</tr>'
-        for name, cells in lines
+        _html_heading(group, len(header)) if line is None else _html_line(*line)
+        for group, line in under_headings(lines, groups or [""] * len(lines))
     )
     return (
         f"<table>\n<caption>{escape(caption)}</caption>\n"
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
     )
+
+
+def _html_line(name: str, cells: Sequence[str]) -> str:
+    figures = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr><th scope="row">{name}</th>{figures}</tr>'
+
+
+def _html_heading(name: str, columns: int) -> str:
+    """Return a line that names the lines below it; it stays in sight when scrolled."""
+    heading = f'<th scope="colgroup">{escape(name)}</th>'
+    return f'<tr class="group">{heading}<td colspan="{columns - 1}"></td></tr>'

@@ -218,8 +218,11 @@ def _many_tasks(compared: Mapping[str | None, Sequence[str]]) -> bool:
 
 def _grid(
     spec: Spec, found: Sequence[Difference]
-) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the header and the cells of each line: a row, or a task if more."""
+) -> tuple[list[str], dict[str, list[str]], list[str] | None]:
+    """Return the header, the cells of each line, and the groups of lines.
+
+    A line is a row, or a task where there are more of these.
+    """
     compared = _compared(spec, found)
     words = {(d.row, d.task): d.words for d in found}
 
@@ -227,16 +230,23 @@ def _grid(
         return words.get((row, task), MISSING if row in compared[task] else "")
 
     tasks = {OVER_TASKS if task is None else task: task for task in compared}
-    rows = [r.name for r in spec.rows if any(r.name in c for c in compared.values())]
+    rows = {
+        r.name: r.group
+        for r in spec.rows
+        if any(r.name in names for names in compared.values())
+    }
     if _many_tasks(compared):
-        return ["", *rows], {n: [cell(r, t) for r in rows] for n, t in tasks.items()}
-    return ["", *tasks], {r: [cell(r, t) for t in tasks.values()] for r in rows}
+        lines = {name: [cell(r, t) for r in rows] for name, t in tasks.items()}
+        return ["", *rows], lines, None
+    lines = {r: [cell(r, t) for t in tasks.values()] for r in rows}
+    return ["", *tasks], lines, list(rows.values())
 
 
 def differences_markdown(spec: Spec, found: Sequence[Difference]) -> str:
     """Return the differences as a Markdown table."""
-    header, rows = _grid(spec, found)
-    return markdown_grid(header, [[plain(name), *c] for name, c in rows.items()])
+    header, rows, groups = _grid(spec, found)
+    lines = [[plain(name), *cells] for name, cells in rows.items()]
+    return markdown_grid(header, lines, groups)
 
 
 def _two_lines(words: str) -> str:
@@ -247,6 +257,6 @@ def _two_lines(words: str) -> str:
 
 def differences_html(spec: Spec, found: Sequence[Difference]) -> str:
     """Return the differences as an HTML table; all names are escaped."""
-    header, rows = _grid(spec, found)
+    header, rows, groups = _grid(spec, found)
     lines = [(escape(n), [_two_lines(c) for c in cells]) for n, cells in rows.items()]
-    return html_grid(header, lines, caption_of(spec))
+    return html_grid(header, lines, caption_of(spec), groups)

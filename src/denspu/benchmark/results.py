@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from denspu.benchmark.cells import recorded
+from denspu.benchmark.glance import HOW_TO_READ, glance_markdown, glance_of
 from denspu.benchmark.markup import plain, to_markdown
 from denspu.benchmark.notes import command_of, notes_of
 from denspu.benchmark.paired import (
@@ -17,7 +18,7 @@ from denspu.benchmark.paired import (
 )
 from denspu.benchmark.record import Record, read_records
 from denspu.benchmark.spec import Spec, load_spec
-from denspu.benchmark.tables import tables_of
+from denspu.benchmark.tables import tables_of, title_of
 
 INTRO = """\
 <!-- Made by benchmarks/results.py from the records; edits here are lost. -->
@@ -56,7 +57,7 @@ def spec_markdown(
     level: int = 1,
     pictures: Pictures = no_pictures,
 ) -> str:
-    """Return a spec as Markdown: tables, comparison with the reference, notes.
+    """Return a spec as Markdown: the verdicts, tables, the comparison, notes.
 
     Parameters
     ----------
@@ -69,6 +70,12 @@ def spec_markdown(
         Gives captions and links of pictures to show below the tables.
     """
     parts = ["#" * level + " " + plain(spec.title)]
+    found = differences(spec, records)
+    if found:
+        parts += [
+            f"{plain(str(spec.reference))}, {title_of(spec.metrics[0])}:",
+            _bullets(verdicts(spec, found)),
+        ]
     tables = tables_of(spec, records)
     for table in tables:
         if len(tables) > 1 or spec.layout == "tasks":
@@ -76,15 +83,14 @@ def spec_markdown(
         parts.append(to_markdown(table))
     for caption, link in pictures(spec, records):
         parts.append(f"![{plain(f'{caption}: {spec.title}')}]({link})")
-    parts.append(_bullets(notes_of(spec, records)))
-    parts.append(f"```sh\n{command_of(spec)}\n```")
-    if found := differences(spec, records):
+    if found:
         parts += [
             f"**{plain(caption_of(spec))}**",
             differences_markdown(spec, found),
-            _bullets(verdicts(spec, found)),
             how_to_read(spec),
         ]
+    parts.append(_bullets(notes_of(spec, records)))
+    parts.append(f"```sh\n{command_of(spec)}\n```")
     return "\n\n".join(parts)
 
 
@@ -105,17 +111,18 @@ def results_page(
     Records of the spec ``NAME.toml`` are in ``NAME.jsonl``. Numbered tables come first;
     specs without a record are named at the end.
     """
-    sections, titles, empty = [], [], []
+    sections, glances, empty = [], [], []
     for path in sorted(Path(specs_folder).glob("*.toml"), key=_place):
         spec = load_spec(path)
         records = read_records(Path(records_folder) / f"{spec.name}.jsonl")
         if recorded(records):
             sections.append(spec_markdown(spec, records, level=2, pictures=pictures))
-            titles.append(plain(spec.title))
+            glances.append(glance_of(spec, records))
         else:
             empty.append(f"`{spec.name}`")
-    contents = "\n".join(f"- [{title}](#{anchor(title)})" for title in titles)
-    parts = [INTRO, contents, *sections] if sections else [INTRO, NOTHING]
+    links = [f"#{anchor(plain(glance.spec.title))}" for glance in glances]
+    overview = ["## At a glance", glance_markdown(glances, links), HOW_TO_READ]
+    parts = [INTRO, *overview, *sections] if sections else [INTRO, NOTHING]
     if empty:
         parts.append(f"Specs without a record so far: {', '.join(empty)}.")
     return "\n\n".join(parts) + "\n"

@@ -67,8 +67,9 @@ def run_specs(
         cell that several specs ask for is run once.
     budget : float
         Seconds. No cell is begun that would not end within it, judged by the longest
-        of its row so far; the first of a row by the longest of the others. Where
-        nothing is recorded the first cell is begun in any case.
+        of its row and data set so far on such a device; the first of them by the
+        longest of its row, or of the others. Where nothing is recorded the first cell
+        is begun in any case.
     device : str
         Of all methods.
     jobs : int
@@ -109,7 +110,7 @@ def run_specs(
             borrow(sheet)
         clock = Clock(budget)
         for job, record in (pair for sheet in sheets for pair in sheet.done()):
-            clock.learn_from(job, record)
+            clock.pace.learn_from(job, record)
         pending = _pending(sheets, retry)
         prepare(pending)
         ids = {cell.id for sheet in sheets for cell in sheet.wanted}

@@ -7,48 +7,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from denspu.benchmark.pace import Pace, kind_of
 from denspu.benchmark.record import Record
 from denspu.benchmark.work import died, encoder_folder
 from denspu.benchmark.workers import Job, Pool
 
-Kind = tuple[str, str]
-"""Whose seconds tell how long a job will take: spec and row, or an encoder's data and
-settings."""
-
 
 @dataclass
 class Clock:
-    """How long the run may take, and how long cells take."""
+    """How long the run may take, and how long its jobs will."""
 
     budget: float
     began: float = field(default_factory=time.perf_counter)
-    longest: dict[Kind, float] = field(default_factory=dict)
-    """Seconds of the longest job of each kind."""
+    pace: Pace = field(default_factory=Pace)
 
     def elapsed(self) -> float:
         """Return the seconds since the run began."""
         return time.perf_counter() - self.began
 
-    def learn(self, what: Kind, seconds: float) -> None:
-        """Remember how long a job took."""
-        self.longest[what] = max(self.longest.get(what, 0.0), seconds)
-
-    def learn_from(self, job: Job, record: Record) -> None:
-        """Remember what a record says of its cell and of the encoder it shares."""
-        self.learn(_kind(job), record.seconds["total"])
-        if "shared_encoder" in record.seconds:
-            encoder = replace(job, encoder=True)
-            self.learn(_kind(encoder), record.seconds["shared_encoder"])
-
-    def allows(self, what: Kind) -> bool:
-        """Tell whether a job would end in time, judged by others of its kind.
-
-        A kind that was never seen is judged by the longest seen in its spec, or in all
-        if there is none.
-        """
-        alike = {k: s for k, s in self.longest.items() if k[0] == what[0]}
-        unknown = max((alike or self.longest).values(), default=0.0)
-        return self.elapsed() + self.longest.get(what, unknown) <= self.budget
+    def allows(self, job: Job) -> bool:
+        """Tell whether a job would end in time, judged by others like it."""
+        return self.elapsed() + self.pace.of(kind_of(job)) <= self.budget
 
 
 def work_through(
@@ -75,7 +54,7 @@ def work_through(
             return
         for ended in pool.wait():
             in_work.remove(ended.job)
-            clock.learn(_kind(ended.job), ended.seconds)
+            clock.pace.learn(kind_of(ended.job), ended.seconds)
             if ended.record is not None:
                 yield ended.job, ended.record
                 continue
@@ -100,13 +79,6 @@ def _alone(job: Job) -> bool:
     return job.cell.encoder_alone if job.encoder else job.cell.alone
 
 
-def _kind(job: Job) -> Kind:
-    if job.encoder:
-        settings = sorted(job.cell.shared_encoder.items())
-        return "encoder", f"{job.cell.task.dataset} {settings}"
-    return job.place.spec, job.cell.row.name
-
-
 def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job | None:
     """Return the first job that is ready and would end in time.
 
@@ -122,7 +94,7 @@ def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job |
             job = replace(job, encoder=True)
         if _alone(job) and in_work:
             continue
-        if not clock.allows(_kind(job)) or (job.heavy and heavy_runs):
+        if not clock.allows(job) or (job.heavy and heavy_runs):
             continue
         if job.heavy or not in_work:
             return job

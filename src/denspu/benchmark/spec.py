@@ -8,8 +8,9 @@ refused with the nearest known one: a misspelt setting must not run as a default
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -96,6 +97,8 @@ class Row:
     """What was tried out on these data before the runs; nothing if empty."""
     heavy: bool = False
     """Fills a GPU by itself: of several cells at once one such at most."""
+    group: str = ""
+    """Heading in the table above it and the rows of the same group after it."""
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """What the paper prints, in percent: task, then metric."""
     note: str = ""
@@ -272,6 +275,7 @@ def _check(spec: Spec, where: str) -> None:
     for task in spec.tasks:
         for row in spec.rows_of(task):
             _check_pair(row, task, where)
+    _check_groups(spec.rows, where)
     _check_twins(spec, where)
 
 
@@ -319,6 +323,18 @@ def _check_pair(row: Row, task: Task, where: str) -> None:
             f"{takes} scenario, and task {task.name!r} is {task.scenario}. Name its "
             "tasks in the row."
         )
+
+
+def _check_groups(rows: Sequence[Row], where: str) -> None:
+    """Refuse a group that begins a second time further down."""
+    headings = [name for name, _ in groupby(row.group for row in rows)]
+    for name in headings:
+        if headings.count(name) > 1:
+            of = f"of group {name!r}" if name else "without a group"
+            raise InvalidParameterError(
+                f"The rows {of} in {where} do not stand together. Put them below each "
+                "other, or give those further down another group."
+            )
 
 
 def _check_twins(spec: Spec, where: str) -> None:

@@ -94,6 +94,7 @@ class Line:
     """How many seeds, and what went wrong with the others."""
     seconds: str
     is_reference: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,7 @@ def _line(
         if asked
         else "",
         is_reference=row.name == found.spec.reference,
+        group=row.group,
     )
 
 

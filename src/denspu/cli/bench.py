@@ -15,6 +15,9 @@ bench_app = typer.Typer(
     no_args_is_help=True,
 )
 
+SpecPaths = Annotated[
+    list[Path], typer.Argument(metavar="SPEC...", help="TOML files, one or more.")
+]
 SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="A TOML file.")]
 Records = Annotated[
     Path | None,
@@ -37,6 +40,21 @@ def records_of(spec: Path, given: Path | None) -> Path:
     return home / name
 
 
+def loaded_with_records(
+    specs: list[Path], records: Path | None
+) -> list[tuple[Spec, Path]]:
+    """Return specs, each with its file of records."""
+    from denspu.benchmark.spec import load_spec
+    from denspu.exceptions import InvalidParameterError
+
+    if records is not None and len(specs) > 1:
+        raise InvalidParameterError(
+            f"--records {records} is one file, and {len(specs)} specs are given. Leave "
+            "it out, so that each has its own, or name one spec at a time."
+        )
+    return [(load_spec(spec), records_of(spec, records)) for spec in specs]
+
+
 def recorded_words(spec: Spec, out: Path) -> str:
     """Say how much of a spec is recorded."""
     from denspu.benchmark.cells import cells_of, failed, recorded
@@ -52,9 +70,7 @@ def recorded_words(spec: Spec, out: Path) -> str:
 
 @bench_app.command("run")
 def run(
-    specs: Annotated[
-        list[Path], typer.Argument(metavar="SPEC...", help="TOML files, one or more.")
-    ],
+    specs: SpecPaths,
     records: Records = None,
     budget: Annotated[
         float | None,
@@ -84,15 +100,8 @@ def run(
 ) -> None:
     """Run the cells of specs that have no record yet; print the table, or the state."""
     from denspu.benchmark.runner import run_specs
-    from denspu.benchmark.spec import load_spec
-    from denspu.exceptions import InvalidParameterError
 
-    if records is not None and len(specs) > 1:
-        raise InvalidParameterError(
-            f"--records {records} is one file, and {len(specs)} specs are to be run. "
-            "Leave it out, so that each has its own, or run one spec at a time."
-        )
-    asked = [(load_spec(spec), records_of(spec, records)) for spec in specs]
+    asked = loaded_with_records(specs, records)
     outcome = run_specs(
         asked,
         budget=float("inf") if budget is None else budget,
@@ -119,6 +128,32 @@ def run(
     if failed := outcome.failed + outcome.failed_before:
         print(f"{failed} failed; --retry runs them again.")
         raise typer.Exit(1)
+
+
+@bench_app.command("status")
+def status(
+    specs: SpecPaths,
+    records: Records = None,
+    device: Annotated[
+        str,
+        typer.Option(help="Whose seconds count: auto, cpu, cuda. It need not be here."),
+    ] = "auto",
+    encoders: Annotated[
+        Path, typer.Option(help="Folder of the encoders that rows share.")
+    ] = Path("encoders"),
+) -> None:
+    """Print which cells have no record yet, and what these would take."""
+    from denspu._device import resolve_device
+    from denspu.benchmark.record import read_records
+    from denspu.benchmark.status import parts_of, status_markdown
+
+    asked = loaded_with_records(specs, records)
+    on_gpu = device.startswith("cuda") or resolve_device(device).type == "cuda"
+    known = [(one, read_records(out)) for one, out in asked]
+    for one, out in asked:
+        print(f"{one.name}: {recorded_words(one, out)}")
+    print()
+    print(status_markdown(parts_of(known, on_gpu=on_gpu, encoders=encoders)))
 
 
 @bench_app.command("table")

@@ -1,0 +1,216 @@
+"""What of some specs is recorded, what is missing, and what that would take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from denspu.benchmark.cells import Cell, cells_of, failed, recorded
+from denspu.benchmark.markup import markdown_grid, plain
+from denspu.benchmark.pace import ran_on_gpu
+from denspu.benchmark.record import Record
+from denspu.benchmark.spec import Spec
+from denspu.benchmark.tables import MISSING, seconds_words
+from denspu.benchmark.work import Place, encoder_folder
+
+ENCODERS = "encoders that rows share"
+
+
+@dataclass(frozen=True)
+class Span:
+    """The least and the most that something takes, in seconds."""
+
+    low: float
+    high: float
+
+    def times(self, count: int) -> Span:
+        """Return what ``count`` of them take."""
+        return Span(count * self.low, count * self.high)
+
+    @property
+    def words(self) -> str:
+        """Show both ends, or one where they look the same."""
+        low, high = seconds_words(self.low), seconds_words(self.high)
+        return low if low == high else f"{low} to {high}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Cells of a row on one data set, or encoders, and what the missing ones take."""
+
+    spec: str
+    name: str
+    dataset: str
+    cells: int
+    missing: int
+    failed: int = 0
+    each: Span | None = None
+    """Seconds of the device: those of a record, divided by the cells that ran at once;
+    ``None`` where the row was never run on these data and such a device."""
+
+    @property
+    def left(self) -> Span | None:
+        """What the missing ones take."""
+        return None if self.each is None else self.each.times(self.missing)
+
+
+def parts_of(
+    specs: Sequence[tuple[Spec, Sequence[Record]]],
+    *,
+    on_gpu: bool,
+    encoders: str | Path = "encoders",
+) -> list[Part]:
+    """Return the parts of specs: rows by data set, then encoders to be trained.
+
+    What several specs ask for is missing once, in the first of them.
+    """
+    asked: set[str] = set()
+    return [
+        part
+        for spec, records in specs
+        for part in _of_spec(spec, recorded(records), on_gpu, Path(encoders), asked)
+    ]
+
+
+def _of_spec(
+    spec: Spec,
+    known: Mapping[str, Record],
+    on_gpu: bool,
+    encoders: Path,
+    asked: set[str],
+) -> list[Part]:
+    rows: dict[str, list[Cell]] = {}
+    for cell in cells_of(spec):
+        rows.setdefault(cell.row.name, []).append(cell)
+    sharing = [cell for cell in cells_of(spec) if cell.row.encoder == "shared"]
+    return [
+        *(
+            part
+            for name, cells in rows.items()
+            for part in _row(spec.name, name, cells, known, on_gpu, asked)
+        ),
+        *_encoders(spec.name, sharing, known, on_gpu, encoders, asked),
+    ]
+
+
+def _row(
+    spec: str,
+    name: str,
+    cells: Sequence[Cell],
+    known: Mapping[str, Record],
+    on_gpu: bool,
+    asked: set[str],
+) -> list[Part]:
+    """Return the parts of a row, one a data set."""
+    shares = [
+        (cell.task.dataset, record.seconds["total"] / record.extra.get("jobs", 1))
+        for cell, record in _on(cells, known, on_gpu)
+    ]
+    parts = []
+    for dataset, here in _by_dataset(cells).items():
+        bad = sum(failed(known[cell.id]) for cell in here if cell.id in known)
+        missing = _new([c.id for c in here if c.id not in known], asked)
+        each = _seconds(shares, dataset)
+        parts.append(Part(spec, name, dataset, len(here), missing, bad, each))
+    return parts
+
+
+def _encoders(
+    spec: str,
+    sharing: Sequence[Cell],
+    known: Mapping[str, Record],
+    on_gpu: bool,
+    folder: Path,
+    asked: set[str],
+) -> list[Part]:
+    """Return the encoders that cells share: missing where one of these is."""
+    place = Place(encoders=folder)
+    shared = [
+        (cell.task.dataset, record.seconds["shared_encoder"])
+        for cell, record in _on(sharing, known, on_gpu)
+        if "shared_encoder" in record.seconds
+    ]
+    parts = []
+    for dataset, here in _by_dataset(sharing).items():
+        wanted = [encoder_folder(c, place) for c in here if c.id not in known]
+        missing = _new([path.name for path in wanted if not path.exists()], asked)
+        count = len({cell.encoder_id for cell in here})
+        each = _seconds(shared, dataset)
+        parts.append(Part(spec, ENCODERS, dataset, count, missing, 0, each))
+    return parts
+
+
+def _by_dataset(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.task.dataset, []).append(cell)
+    return found
+
+
+def _on(
+    cells: Sequence[Cell], known: Mapping[str, Record], on_gpu: bool
+) -> list[tuple[Cell, Record]]:
+    """Return the cells that ended well on such a device, with their records."""
+    found = [(cell, known[cell.id]) for cell in cells if cell.id in known]
+    return [(c, r) for c, r in found if not failed(r) and ran_on_gpu(r) == on_gpu]
+
+
+def _seconds(seen: Sequence[tuple[str, float]], dataset: str) -> Span | None:
+    """Return the seconds on a data set, if any were seen there."""
+    here = [seconds for name, seconds in seen if name == dataset]
+    return Span(min(here), max(here)) if here else None
+
+
+def _new(ids: Sequence[str], asked: set[str]) -> int:
+    """Return how many of some runs no other has asked for, and remember them."""
+    new = set(ids) - asked
+    asked |= new
+    return len(new)
+
+
+# --- words --------------------------------------------------------------------------
+
+HEADER = ("spec", "row", "data set", "missing", "seconds each", "seconds left")
+NOTHING = "Nothing is missing."
+
+
+def status_markdown(parts: Sequence[Part]) -> str:
+    """Return what is missing as a table, then what is whole and the sum."""
+    open_parts = [p for p in parts if p.missing or p.failed]
+    if not open_parts:
+        return NOTHING
+    lines = [
+        [
+            plain(part.spec),
+            plain(part.name),
+            part.dataset,
+            _missing(part),
+            MISSING if part.each is None else part.each.words,
+            MISSING if part.left is None else part.left.words,
+        ]
+        for part in open_parts
+    ]
+    return f"{markdown_grid(HEADER, lines)}\n\n{_sum(open_parts)}"
+
+
+def _missing(part: Part) -> str:
+    text = f"{part.missing} of {part.cells}"
+    return f"{text}, {part.failed} failed" if part.failed else text
+
+
+def _sum(parts: Sequence[Part]) -> str:
+    """Say what all missing parts take, which nobody knows, and what failed."""
+    known = [part.left for part in parts if part.missing and part.left is not None]
+    unknown = sum(part.missing for part in parts if part.left is None)
+    bad = sum(part.failed for part in parts)
+    said = []
+    if known:
+        total = Span(sum(s.low for s in known), sum(s.high for s in known))
+        more = f", and {unknown} runs that are like none recorded on one"
+        said.append(f"Together {total.words} s of such a device{more * bool(unknown)}.")
+    elif unknown:
+        said.append(f"None of these {unknown} is like a run recorded on such a device.")
+    if bad:
+        said.append(f"{bad} failed; `denspu bench run --retry` runs them again.")
+    return " ".join(said)
