@@ -124,13 +124,18 @@ def html_grid(
     Where lines have groups, the name of each stands in a line of its own.
     """
     head = "".join(f'<th scope="col">{escape(word)}</th>' for word in header)
+    bodies: list[list[str]] = [[]]
+    for group, line in under_headings(lines, groups or [""] * len(lines)):
+        if line is None:
+            bodies.append([_html_heading(group, len(header))])
+        else:
+            bodies[-1].append(_html_line(*line))
     body = "\n".join(
-        _html_heading(group, len(header)) if line is None else _html_line(*line)
-        for group, line in under_headings(lines, groups or [""] * len(lines))
+        "\n".join(["<tbody>", *rows, "</tbody>"]) for rows in bodies if rows
     )
     return (
         f"<table>\n<caption>{escape(caption)}</caption>\n"
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+        f"<thead><tr>{head}</tr></thead>\n{body}\n</table>"
     )
 
 
@@ -140,6 +145,6 @@ def _html_line(name: str, cells: Sequence[str]) -> str:
 
 
 def _html_heading(name: str, columns: int) -> str:
-    """Return a line that names the lines below it; it stays in sight when scrolled."""
-    heading = f'<th scope="colgroup">{escape(name)}</th>'
-    return f'<tr class="group">{heading}<td colspan="{columns - 1}"></td></tr>'
+    """Return a line that names those below it; its words stay in sight."""
+    words = f"<span>{escape(name)}</span>"
+    return f'<tr><th scope="rowgroup" colspan="{columns}">{words}</th></tr>'
