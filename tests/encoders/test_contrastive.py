@@ -16,8 +16,14 @@ from torch import nn
 from denspu import DensPU
 from denspu._random import Randomness
 from denspu.augment import PRESETS, ImagePreset
-from denspu.encoders import ContrastiveEncoder, contrastive
-from denspu.encoders.contrastive import COMPILE_PIXELS, ContrastiveLoss
+from denspu.encoders import ContrastiveEncoder, contrastive, contrastive_training
+from denspu.encoders.contrastive_loss import ContrastiveLoss
+from denspu.encoders.contrastive_training import (
+    COMPILE_PIXELS,
+    compiles,
+    config_for,
+    epochs_for,
+)
 from denspu.exceptions import (
     DegenerateFitWarning,
     DensPUError,
@@ -227,20 +233,22 @@ def test_auto_on_a_cpu(tiny_images):
 def test_auto_epochs(n_rows, kind, device, epochs):
     encoder = ContrastiveEncoder()
     encoder.input_kind_ = kind
-    assert encoder._epochs(n_rows, torch.device(device)) == epochs
+    assert epochs_for(encoder, n_rows, torch.device(device)) == epochs
     encoder.set_params(epochs=7)
-    assert encoder._epochs(n_rows, torch.device(device)) == 7
+    assert epochs_for(encoder, n_rows, torch.device(device)) == 7
 
 
 def test_auto_learning_rate_follows_the_batch():
     encoder = ContrastiveEncoder()
     for size, lr in ((1024, 0.8), (256, 0.2)):
-        config = encoder.set_params(compile=False)._config(
-            size, torch.device("cpu"), False, 1, 100
+        config = config_for(
+            encoder.set_params(compile=False), size, torch.device("cpu"), False, 1, 100
         )
         assert config.lr == pytest.approx(lr)
         assert config.warmup_epochs == 5
-    assert encoder._config(256, torch.device("cpu"), False, 1, 20).warmup_epochs == 2
+    assert (
+        config_for(encoder, 256, torch.device("cpu"), False, 1, 20).warmup_epochs == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -255,10 +263,10 @@ def test_auto_learning_rate_follows_the_batch():
 def test_auto_compiles_where_it_pays(pixels, device, network, pays):
     encoder = ContrastiveEncoder()
     encoder.network_name_ = network
-    assert encoder._compiles(torch.device(device), pixels) is pays
+    assert compiles(encoder, torch.device(device), pixels) is pays
     for given in (True, False):
         asked = encoder.set_params(compile=given)
-        assert asked._compiles(torch.device(device), pixels) is given
+        assert compiles(asked, torch.device(device), pixels) is given
 
 
 def test_the_default_of_the_papers_sets_is_compiled():
@@ -266,8 +274,8 @@ def test_the_default_of_the_papers_sets_is_compiled():
     encoder.input_kind_, encoder.network_name_ = "image", "resnet18"
     gpu = torch.device("cuda:0")
     for rows, side in ((50_000, 32), (60_000, 28)):
-        epochs = encoder._epochs(rows, gpu)
-        assert encoder._compiles(gpu, 2 * rows * side**2 * epochs)
+        epochs = epochs_for(encoder, rows, gpu)
+        assert compiles(encoder, gpu, 2 * rows * side**2 * epochs)
 
 
 @pytest.mark.parametrize(
@@ -288,13 +296,13 @@ def test_a_short_training_is_not_compiled_to_learn_its_length(
         trained.append((config.epochs, config.compile))
         return History()
 
-    monkeypatch.setattr(contrastive, "within", within)
-    monkeypatch.setattr(contrastive, "train", train)
+    monkeypatch.setattr(contrastive_training, "within", within)
+    monkeypatch.setattr(contrastive_training, "train", train)
     rows, side = 20, 4
     monkeypatch.setattr(
-        ContrastiveEncoder,
-        "_compiles",
-        lambda self, device, pixels: pixels >= 5 * 2 * rows * side**2,
+        contrastive_training,
+        "compiles",
+        lambda encoder, device, pixels: pixels >= 5 * 2 * rows * side**2,
     )
     X = np.random.default_rng(0).integers(0, 256, (rows, side, side, 1), np.uint8)
     for settings in ({"max_seconds": 60}, {"epochs": epochs}):
@@ -376,7 +384,9 @@ def cut_off(monkeypatch, encoder, X, after):
 
 @pytest.fixture
 def every_epoch(monkeypatch):
-    monkeypatch.setattr(contrastive, "Checkpoint", partial(Checkpoint, every=1))
+    monkeypatch.setattr(
+        contrastive_training, "Checkpoint", partial(Checkpoint, every=1)
+    )
 
 
 @pytest.mark.usefixtures("every_epoch")

@@ -43,7 +43,7 @@ from denspu.exceptions import (
     UnusedInputWarning,
     WeakBoundaryWarning,
 )
-from denspu.methods import _presets, dens_pu
+from denspu.methods import _bounding, _presets
 from denspu.methods._presets import choose_parts, choose_refiner
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
 from denspu.selection import ByScore
@@ -719,7 +719,7 @@ def test_the_positives_groups_reach_the_hold_out(monkeypatch, data):
         seen.append(groups)
         return []
 
-    monkeypatch.setattr(dens_pu, "held_out_scores", spy)
+    monkeypatch.setattr(_bounding, "held_out_scores", spy)
     order = np.random.default_rng(0).permutation(len(y))
     groups = np.arange(len(y)) // 7
     DensPU(refiner=None, random_state=0).fit(X[order], y[order], groups=groups)

@@ -21,9 +21,10 @@ from denspu.encoders import ContrastiveEncoder, IdentityEncoder, contrastive
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.heads import WithMirror
 from denspu.networks.resnet import ResNet
-from denspu.refinement import NetworkRefiner
+from denspu.refinement import NetworkRefiner, network_ratio
 from denspu.refinement.network_copies import Copies
 from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
+from denspu.refinement.network_training import train_risk
 
 N_LABELED, N = 30, 160
 
@@ -220,17 +221,18 @@ def test_the_risk_alone_finds_the_positives(begin):
     copies = Copies(start, torch.device("cpu"), Randomness(0))
     refiner = small(risk_epochs=12)
     refiner.encoder_ = start.encoder
-    scores = refiner._lowest_risk(start.prior_in_unlabeled, start, copies)
+    network = train_risk(refiner, start.prior_in_unlabeled, start, copies)
+    scores = copies.score(network, np.ones(N, dtype=bool))
     truth = np.arange(N) < N // 2
     assert roc_auc_score(truth[start.unlabeled], scores[start.unlabeled]) > 0.9
 
 
 def test_ratio_scores_come_from_networks_that_have_not_seen_the_row(begin, monkeypatch):
     seen, scored = {}, {}
-    learn, score = NetworkRefiner._train_ratio, Copies.score
+    learn, score = network_ratio.train_ratio, Copies.score
 
-    def note(self, rows, start, copies, name, epochs):
-        found = learn(self, rows, start, copies, name, epochs)
+    def note(refiner, rows, start, copies, name, epochs):
+        found = learn(refiner, rows, start, copies, name, epochs)
         seen[id(found)] = (found, rows)
         return found
 
@@ -238,13 +240,13 @@ def test_ratio_scores_come_from_networks_that_have_not_seen_the_row(begin, monke
         scored[id(net)] = chosen
         return score(self, net, chosen)
 
-    monkeypatch.setattr(NetworkRefiner, "_train_ratio", note)
+    monkeypatch.setattr(network_ratio, "train_ratio", note)
     monkeypatch.setattr(Copies, "score", note_score)
     start = begin()
     copies = Copies(start, torch.device("cpu"), Randomness(0))
     refiner = small(folds=3)
     refiner.encoder_ = start.encoder
-    refiner._learned_ratio(start, copies, 1)
+    network_ratio.cross_fitted(refiner, start, copies, 1)
     assert len(seen) == 3
     for net, rows in seen.values():
         assert not (rows & scored[id(net)]).any()
@@ -258,7 +260,9 @@ def networks_say(monkeypatch):
 
     def give(scores):
         monkeypatch.setattr(
-            NetworkRefiner, "_cross_fitted", lambda self, start, copies, epochs: scores
+            network_ratio,
+            "cross_fitted",
+            lambda refiner, start, copies, epochs: scores,
         )
 
     return give

@@ -8,18 +8,12 @@ what tells one picture from another whatever the crop and the light.
 
 from __future__ import annotations
 
-import json
 import warnings
-import zlib
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -32,57 +26,19 @@ from denspu._typing import FloatArray, RandomState
 from denspu._validation import validate_X
 from denspu.augment import PRESETS, ImageAugment, ImagePreset, RowAugment
 from denspu.base import Encoder, Rules
+from denspu.encoders.contrastive_files import read, write
+from denspu.encoders.contrastive_loss import ContrastiveLoss
+from denspu.encoders.contrastive_training import train_encoder
 from denspu.encoders.tabular import TabularEncoder
 from denspu.exceptions import DegenerateFitWarning, InvalidParameterError
-from denspu.losses import nt_xent
 from denspu.networks.contrastive import ContrastiveModel, OnSphere, Standardised
 from denspu.networks.mlp import MLP
 from denspu.networks.pixels import PixelScale, pack, unpack
 from denspu.networks.resnet import resnet18, small_resnet
-from denspu.training import (
-    Checkpoint,
-    History,
-    TensorBatches,
-    TrainingConfig,
-    in_fixed_batches,
-    train,
-)
-from denspu.training.batches import Batch
-from denspu.training.memory import USE, InParts, fits, free_bytes, in_parts
-from denspu.training.plan import within
+from denspu.training import in_fixed_batches
 
 IMAGE_NETWORKS = {"resnet18": resnet18, "small": small_resnet}
 NETWORKS = (*IMAGE_NETWORKS, "mlp")
-
-LARGE_BATCH, SMALL_BATCH = 1024, 256
-"""Samples in a batch: as many as memory allows, between these."""
-
-LR_AT_1024 = 0.8
-TRIAL_ROWS = 32
-
-PLAIN_STATE = (
-    "input_kind_",
-    "image_shape_",
-    "n_features_in_",
-    "image_size",
-    "network_name_",
-    "network_input_",
-    "epochs_",
-    "batch_size_",
-    "n_parts_",
-    "mean_cosine_",
-)
-"""Facts of a fitted encoder of images that JSON can hold as they are."""
-
-GPU_VIEWS = 14_000_000
-"""Views of small images that one large GPU gets through in two or three minutes."""
-
-CPU_VIEWS = 160_000
-"""Views of images that two cores get through in a minute or two."""
-
-COMPILE_PIXELS = 5_400_000_000
-"""Pixels of views from which compiling a ResNet-18 pays, some 80 seconds on an H200: it
-takes 20 the first time, and a third more views are seen in every one that follows."""
 
 SCALE_ROWS = 2000
 """Rows from which the mean and spread of the pixels are taken."""
@@ -226,7 +182,11 @@ class ContrastiveEncoder(Encoder):
             loss = ContrastiveLoss(
                 self.as_float, self.views_, self.temperature, self.positive_weight
             )
-            self._train(model, loss, data, positive, randomness, device, deadline)
+            trained = train_encoder(
+                self, model, loss, data, positive, randomness, device, deadline
+            )
+        self.epochs_, self.batch_size_ = trained.epochs, trained.batch_size
+        self.history_, self.n_parts_ = trained.history, loss.parts
         self.module_ = model.without_projector()
         self._warn_if_collapsed(data)
         return self
@@ -297,130 +257,6 @@ class ContrastiveEncoder(Encoder):
         self.network_input_ = (data.shape[1], max(data.shape[2:]))
         return IMAGE_NETWORKS[name](*self.network_input_)
 
-    def _train(
-        self,
-        model: ContrastiveModel,
-        loss: ContrastiveLoss,
-        data: Tensor,
-        positive: Any,
-        randomness: Randomness,
-        device: torch.device,
-        deadline: Deadline,
-    ) -> None:
-        model.to(device)
-        held = device if fits(data, device) else data.device
-        data = data.to(held)
-        size = self._batch_size(model, loss, data, device)
-        batches = TensorBatches(
-            data,
-            torch.from_numpy(positive).to(held),
-            batch_size=size,
-            drop_last=True,
-            device=device,
-        )
-        a_pass = 2 * len(data) * data[0, 0].numel()
-        configure = partial(self._config, size, device, loss, a_pass)
-        kept = None
-        if self.checkpoint:
-            identity = f"{_fingerprint(data, positive)} {self._settings(randomness)}"
-            kept = Checkpoint(self.checkpoint, identity=identity)
-        begun = kept.planned_epochs() if kept and self.max_seconds else None
-        config = configure(begun or self._epochs(len(data), device))
-        if begun is None and deadline.seconds is not None:
-            affordable = partial(
-                within,
-                deadline,
-                model,
-                batches,
-                loss,
-                device=device,
-                configure=configure,
-            )
-            asked, config = config, affordable(replace(config, compile=False))
-            if config.compile:  # worth it for so many epochs, and there may be more
-                config = configure(max(config.epochs, affordable(asked).epochs))
-        self.epochs_, self.batch_size_ = config.epochs, size
-        self.history_ = train(
-            model,
-            batches,
-            loss,
-            config,
-            device=device,
-            generator=randomness.generator("batches", held),
-            checkpoint=kept,
-            verbose=self.verbose,
-            name="contrastive",
-        )
-        self.n_parts_ = loss.parts
-
-    def _settings(self, randomness: Randomness) -> str:
-        """Return what shapes the loss and its random views."""
-        views = self.preset_ if self.input_kind_ == "image" else self.views_
-        loss = (self.temperature, self.positive_weight, randomness.entropy)
-        return f"{loss} {views}"
-
-    def _batch_size(
-        self,
-        model: ContrastiveModel,
-        loss: ContrastiveLoss,
-        data: Tensor,
-        device: torch.device,
-    ) -> int:
-        """Return the batch, and split the step where it would not fit."""
-        asked = self.batch_size
-        size = LARGE_BATCH if isinstance(asked, str) else asked
-        size = min(size, max(2, len(data) // 2))
-        if device.type != "cuda":
-            return min(size, SMALL_BATCH) if isinstance(asked, str) else size
-        affordable = USE * free_bytes(device) / loss.bytes_a_row(model, data, device)
-        if isinstance(asked, str):
-            while size > SMALL_BATCH and size > affordable:
-                size //= 2
-        while size / loss.parts > affordable and loss.use_less_memory():
-            pass
-        return size
-
-    def _epochs(self, n_rows: int, device: torch.device) -> int:
-        if not isinstance(self.epochs, str):
-            return self.epochs
-        if self.input_kind_ != "image":
-            return 100
-        if device.type == "cuda":
-            return int(np.clip(GPU_VIEWS // (2 * n_rows), 30, 300))
-        return int(np.clip(CPU_VIEWS // (2 * n_rows), 3, 100))
-
-    def _config(
-        self,
-        batch_size: int,
-        device: torch.device,
-        loss: ContrastiveLoss,
-        a_pass: int,
-        epochs: int,
-    ) -> TrainingConfig:
-        """Return how to train for some epochs, each over so many pixels of views."""
-        lr = self.lr
-        if isinstance(lr, str):
-            lr = LR_AT_1024 * batch_size / LARGE_BATCH
-        return TrainingConfig(
-            epochs=epochs,
-            optimizer="sgd",
-            lr=lr,
-            momentum=0.9,
-            nesterov=True,
-            weight_decay=self.weight_decay,
-            schedule="cosine",
-            warmup_epochs=min(5.0, epochs / 10),
-            compile=self._compiles(device, a_pass * epochs),
-            capture=device.type == "cuda" and loss.parts == 1,
-            deterministic=self.deterministic,
-        )
-
-    def _compiles(self, device: torch.device, pixels: int) -> bool:
-        if not isinstance(self.compile, str):
-            return self.compile
-        on_gpu = device.type == "cuda" and self.network_name_ == "resnet18"
-        return on_gpu and pixels >= COMPILE_PIXELS
-
     # --- answers ---------------------------------------------------------------------
 
     def transform(self, X: Any) -> FloatArray:
@@ -449,39 +285,20 @@ class ContrastiveEncoder(Encoder):
                 "save keeps encoders of images only, and this one was fitted on a "
                 "table. Keep its embeddings instead: numpy.save(file, transform(X))."
             )
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        state = {k: v.contiguous() for k, v in self.module_.state_dict().items()}
-        save_file(state, folder / "network.safetensors")
-        facts = {name: getattr(self, name) for name in PLAIN_STATE}
-        facts |= {"preset_": asdict(self.preset_), "scale_": asdict(self.scale_)}
-        facts["history_"] = self.history_.rows
-        (folder / "config.json").write_text(json.dumps(facts), encoding="utf-8")
+        write(self, Path(folder))
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
         """Return an encoder kept by :meth:`save`, ready to ``transform``."""
-        folder = Path(folder)
-        if not (folder / "config.json").is_file():
-            raise InvalidParameterError(
-                f"folder={str(folder)!r} holds no config.json: it must be a folder "
-                "written by ContrastiveEncoder.save."
-            )
-        facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        facts, weights = read(Path(folder))
         encoder = cls(device=device)
-        for name in PLAIN_STATE:
-            value = facts[name]
-            setattr(encoder, name, tuple(value) if isinstance(value, list) else value)
-        encoder.preset_ = ImagePreset(**facts["preset_"])
-        encoder.views_ = ImageAugment(encoder.preset_)
-        encoder.scale_ = PixelScale(**facts["scale_"])
-        encoder.history_ = History(facts["history_"])
+        for name, value in facts.items():
+            setattr(encoder, name, value)
         channels, size = encoder.network_input_
         network = IMAGE_NETWORKS[encoder.network_name_](channels, size)
         encoder.module_ = Standardised(network)
-        state = load_file(folder / "network.safetensors")
-        encoder.module_.mean, encoder.module_.std = state["mean"], state["std"]
-        encoder.module_.load_state_dict(state)
+        encoder.module_.mean, encoder.module_.std = weights["mean"], weights["std"]
+        encoder.module_.load_state_dict(weights)
         encoder.module_.eval()
         return encoder
 
@@ -501,55 +318,3 @@ class ContrastiveEncoder(Encoder):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-def _fingerprint(data: Tensor, positive: Any) -> str:
-    """Return a checksum of the rows and their labels."""
-    rows = np.ascontiguousarray(data.cpu().numpy())
-    return f"{zlib.crc32(rows.data):08x} {zlib.crc32(positive.tobytes()):08x}"
-
-
-class ContrastiveLoss(InParts):
-    """Two views of each row, their projections, and the contrastive loss of them all.
-
-    With ``parts`` above 1 projections are computed in that many parts, and computed
-    again for the gradient: memory holds one part, the loss sees all.
-    """
-
-    def __init__(
-        self,
-        as_float: Callable[[Tensor], Tensor],
-        views: Callable[[Tensor], Tensor],
-        temperature: float,
-        positive_weight: float,
-    ) -> None:
-        self.as_float = as_float
-        self.views = views
-        self.temperature = temperature
-        self.positive_weight = positive_weight
-        self.parts = 1
-
-    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
-        """Return the loss of one batch."""
-        rows, positive = batch
-        with torch.no_grad():
-            rows = self.as_float(rows)
-            views = torch.cat([self.views(rows), self.views(rows)])
-        z = in_parts(module, views, self.parts)
-        with torch.autocast(views.device.type, enabled=False):
-            return nt_xent(z, self.temperature, positive, self.positive_weight)
-
-    def bytes_a_row(
-        self, module: nn.Module, data: Tensor, device: torch.device
-    ) -> float:
-        """Return the memory one sample's two views take in a training step."""
-        rows = self.as_float(data[:TRIAL_ROWS].to(device))
-        with torch.random.fork_rng(devices=[device]):
-            views = torch.cat([self.views(rows), self.views(rows)])
-        before = torch.cuda.memory_allocated(device)
-        with torch.autocast(device.type, dtype=torch.bfloat16):
-            z = module(views)
-        taken = torch.cuda.memory_allocated(device) - before
-        del z
-        # What the forward pass keeps, and half as much again on the way back.
-        return 1.5 * max(taken, 1) / len(rows)

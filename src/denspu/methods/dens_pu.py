@@ -2,10 +2,14 @@
 
 Sevetlidis, Pavlidis, Mouroutsos and Gasteratos, "Dens-PU: PU Learning with
 Density-Based Positive Labeled Augmentation".
+
+The parts are chosen in ``_presets.py``, the boundary is drawn in ``_bounding.py``, and
+the walk ends in ``_refining.py`` or, as in the paper, in ``_paper_ending.py``.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -13,23 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from denspu._deadline import Deadline
 from denspu._device import resolve_device
-from denspu._folds import groups_argument
 from denspu._parameters import Number, OneOf, Part, Whole
 from denspu._random import Randomness
 from denspu._registry import Kind, registry, resolve_part
 from denspu._stages import Stages
-from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
-from denspu._validation import (
-    PUInput,
-    allows_nan,
-    check_embedding,
-    take_rows,
-    validate_X,
-)
+from denspu._typing import FloatArray, RandomState
+from denspu._validation import PUInput, allows_nan, check_embedding, validate_X
 from denspu.base import (
-    BoundaryResult,
     PUClassifier,
-    RefinerInput,
     Rules,
     forget,
     give_time,
@@ -38,24 +33,13 @@ from denspu.base import (
     refuse_kind,
 )
 from denspu.exceptions import InvalidParameterError
-from denspu.methods._boundary import (
-    FOLDS,
-    HeldOutScores,
-    densified,
-    fit_boundary,
-    held_out_scores,
-    held_out_threshold,
-    judge,
-    leaves_itself_out,
-    scores_of_positives,
-    scores_without_own_group,
-)
-from denspu.methods._labelling import (
-    FirstLabels,
-    first_labels,
-    warn_if_extreme,
-    warn_if_few,
-    warn_if_rough,
+from denspu.methods._boundary import FOLDS, leaves_itself_out
+from denspu.methods._bounding import Bounded, bound
+from denspu.methods._paper_ending import (
+    choose_negatives,
+    classified,
+    classify,
+    seen_by,
 )
 from denspu.methods._presets import (
     choose_parts,
@@ -63,7 +47,7 @@ from denspu.methods._presets import (
     warn_if_ending_unused,
     warn_if_untimed,
 )
-from denspu.priors import PriorEstimate
+from denspu.methods._refining import Shares, label, refine, sees_input, shares_of
 
 PART_KINDS: dict[str, Kind] = {
     "encoder": "encoder",
@@ -230,16 +214,23 @@ class DensPU(PUClassifier):
         Z = self._encode(data)
         if parts["refiner"] is not None and not leaves_itself_out(self.detector_):
             settings["checks"] = FOLDS  # first labels need every positive held out once
-        checks = self._bound(Z, data, settings, randomness)
+        bounded = self._bound(Z, data, settings, randomness)
         if parts["refiner"] is None:
-            self._select(Z, data, randomness)
-            self._classify(Z, data)
+            self.negative_index_ = choose_negatives(self, Z, data, randomness)
+            classify(self, Z, data)
             return
-        first = self._label(Z, data, checks, randomness)
+        first = label(Z, data, self.densifier_, bounded, randomness, self.stages_)
+        self._remember(shares_of(first.prior, data))
         if not hasattr(self, "refiner_"):
             chosen = choose_refiner(data, first, self.encoder_, self.device_)
             self._prepare_refiner(chosen, data, randomness)
-        self._refine(Z, data, first, deadline)
+        refined = refine(
+            self.refiner_, self.encoder_, Z, data, first, deadline, self.stages_
+        )
+        self.labels_ = self.refiner_.labels_
+        if hasattr(self.refiner_, "unseen_scores_"):
+            self.unseen_scores_ = self.refiner_.unseen_scores_
+        self._remember(refined)
 
     def _prepare(
         self, parts: dict[str, Any], data: PUInput, randomness: Randomness
@@ -253,7 +244,7 @@ class DensPU(PUClassifier):
         if refiner is None:
             self.selector_ = self._part("selector", parts["selector"], randomness)
             self.classifier_ = self._part("classifier", parts["classifier"], randomness)
-            self.classify_on_ = self._sees(data.kind)
+            self.classify_on_ = seen_by(self.classifier_, self.classify_on, data.kind)
             sees = data.kind if self.classify_on_ == "input" else "table"
             refuse_kind(self.classifier_, sees, "classifier")
         elif not (isinstance(refiner, str) and refiner == "auto"):
@@ -263,7 +254,7 @@ class DensPU(PUClassifier):
         self, value: Any, data: PUInput, randomness: Randomness
     ) -> None:
         refiner = self._part("refiner", value, randomness)
-        sees = data.kind if _sees_input(refiner) else "table"
+        sees = data.kind if sees_input(refiner) else "table"
         refuse_kind(refiner, sees, "refiner")
         self.refiner_ = refiner
 
@@ -282,7 +273,8 @@ class DensPU(PUClassifier):
             facts["positives"] = int(data.positive.sum())
             facts["unlabeled"] = int(data.unlabeled.sum())
             facts["dimension"] = Z.shape[1]
-            facts.update(_facts_of(self.encoder_))
+            if hasattr(self.encoder_, "facts"):
+                facts.update(self.encoder_.facts())
         return Z
 
     def _embed(self, X: Any) -> FloatArray:
@@ -296,195 +288,37 @@ class DensPU(PUClassifier):
         data: PUInput,
         settings: dict[str, Any],
         randomness: Randomness,
-    ) -> list[HeldOutScores]:
-        positive, unlabeled = Z[data.positive], Z[data.unlabeled]
-        contamination = settings["contamination"]
-        with self.stages_.stage("densify") as facts:
-            dense = densified(positive, self.densifier_, randomness)
-            facts["densifier"] = type(self.densifier_).__name__
-            facts["encodings"] = len(positive)
-            facts["embeddings"] = len(dense)
-        with self.stages_.stage("boundary") as facts:
-            boundary = fit_boundary(
-                positive,
-                dense,
-                self.detector_,
-                contamination,
-                randomness,
-                unlabeled=unlabeled,
-            )
-            checks = held_out_scores(
-                positive,
-                unlabeled,
-                self.densifier_,
-                self.detector_,
-                contamination,
-                None if data.groups is None else data.groups[data.positive],
-                settings["checks"],
-                randomness,
-            )
-            self.detector_ = boundary.detector
-            facts["detector"] = type(self.detector_).__name__
-            threshold = None
-            if contamination == "heldout" and checks:
-                threshold = self.detector_.threshold_ = held_out_threshold(checks)
-            self.unlabeled_index_ = np.flatnonzero(data.unlabeled)
-            self.unlabeled_scores_ = self.detector_.score_samples(unlabeled)
-            self.unlabeled_inlier_: BoolArray = (
-                self.unlabeled_scores_ >= self.detector_.threshold_
-            )
-            facts["threshold"] = float(self.detector_.threshold_)
-            facts["threshold_from"] = _threshold_source(contamination, threshold)
-            if facts["threshold_from"] == "contamination":
-                facts["contamination"] = boundary.contamination
-            facts["predicted_inlier"] = int(self.unlabeled_inlier_.sum())
-            facts["leftovers"] = int((~self.unlabeled_inlier_).sum())
-            if checks:
-                facts.update(judge(checks, boundary, threshold))
-                self.held_out_scores_ = np.concatenate([c.positive for c in checks])
-        return checks
+    ) -> Bounded:
+        found = bound(
+            Z,
+            data,
+            self.densifier_,
+            self.detector_,
+            settings,
+            randomness,
+            self.stages_,
+        )
+        self.detector_ = found.detector
+        self.unlabeled_index_ = np.flatnonzero(data.unlabeled)
+        self.unlabeled_scores_, self.unlabeled_inlier_ = found.scores, found.inlier
+        if found.checks:
+            self.held_out_scores_ = np.concatenate([c.positive for c in found.checks])
+        return found
 
-    # --- the ending that works -------------------------------------------------------
-
-    def _label(
-        self,
-        Z: FloatArray,
-        data: PUInput,
-        checks: list[HeldOutScores],
-        randomness: Randomness,
-    ) -> FirstLabels:
-        warn_if_few(data)
-        with self.stages_.stage("label") as facts:
-            positive, unlabeled = self._fair_scores(Z, data, checks, randomness)
-            first = first_labels(positive, unlabeled, data, randomness.numpy("label"))
-            self._remember_prior(first.prior, data)
-            facts.update(first.facts())
-        return first
-
-    def _fair_scores(
-        self,
-        Z: FloatArray,
-        data: PUInput,
-        checks: list[HeldOutScores],
-        randomness: Randomness,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return scores of P and of U that no row, and no group, vouched for itself."""
-        if data.groups is not None:
-            scores = scores_without_own_group(
-                Z,
-                data.positive,
-                data.groups,
-                self.densifier_,
-                self.detector_,
-                "heldout",
-                randomness,
-            )
-            if scores is not None:
-                return scores[data.positive], scores[data.unlabeled]
-        positive = scores_of_positives(Z[data.positive], self.detector_, checks)
-        return positive, self.unlabeled_scores_
-
-    def _refine(
-        self, Z: FloatArray, data: PUInput, first: FirstLabels, deadline: Deadline
-    ) -> None:
-        with self.stages_.stage("refine") as facts:
-            self.refiner_.refine(
-                RefinerInput(
-                    X=data.X,
-                    Z=Z,
-                    positive=data.positive,
-                    known_negative=data.known_negative,
-                    groups=data.groups,
-                    scores=first.scores,
-                    labels=first.labels,
-                    prior_in_unlabeled=first.prior.prior_in_unlabeled,
-                    prior_interval=(first.prior.low, first.prior.high),
-                    encoder=self.encoder_,
-                    deadline=deadline,
-                )
-            )
-            self.labels_ = self.refiner_.labels_
-            if hasattr(self.refiner_, "unseen_scores_"):
-                self.unseen_scores_ = self.refiner_.unseen_scores_
-            prior = getattr(self.refiner_, "prior_", None) or first.prior
-            self._remember_prior(prior, data)
-            warn_if_extreme(prior)
-            warn_if_rough(prior)
-            unlabeled = self.labels_[data.unlabeled]
-            facts["refiner"] = type(self.refiner_).__name__
-            facts["called_positive"] = float(np.mean(unlabeled > 0.5))
-            facts.update(_facts_of(self.refiner_))
-            facts["prior_in_unlabeled"] = self.prior_in_unlabeled_
-            facts["prior_interval"] = list(self.prior_interval_)
-
-    def _remember_prior(self, prior: PriorEstimate, data: PUInput) -> None:
-        """Keep both priors; estimates are of U without the known negatives."""
-        n_positive, n_unlabeled = data.positive.sum(), data.unlabeled.sum()
-        open_share = float(1 - data.known_negative.sum() / n_unlabeled)
-        self.prior_in_unlabeled_ = prior.prior_in_unlabeled * open_share
-        self.prior_interval_ = (prior.low * open_share, prior.high * open_share)
-        hidden = self.prior_in_unlabeled_ * n_unlabeled
-        self.prior_ = float((n_positive + hidden) / (n_positive + n_unlabeled))
-
-    # --- the paper's ending ----------------------------------------------------------
-
-    def _select(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
-        with self.stages_.stage("select") as facts:
-            chosen = self.selector_.select(
-                BoundaryResult(
-                    scores=self.unlabeled_scores_,
-                    inlier=self.unlabeled_inlier_,
-                    n_positive=int(data.positive.sum()),
-                    Z_unlabeled=Z[data.unlabeled],
-                    Z_positive=Z[data.positive],
-                ),
-                randomness.numpy("select"),
-            )
-            self.negative_index_: IntArray = _with_known(
-                self.unlabeled_index_[chosen], data.known_negative
-            )
-            facts["selector"] = type(self.selector_).__name__
-            facts["negatives"] = len(self.negative_index_)
-            facts["known_negatives"] = int(data.known_negative.sum())
-
-    def _classify(self, Z: FloatArray, data: PUInput) -> None:
-        positive = np.flatnonzero(data.positive)
-        rows = np.concatenate([positive, self.negative_index_])
-        target = np.r_[np.ones(len(positive)), np.zeros(len(rows) - len(positive))]
-        source = data.X if self.classify_on_ == "input" else Z
-        with self.stages_.stage("classify") as facts:
-            together = groups_argument(self.classifier_, data.groups, rows)
-            self.classifier_.fit(
-                take_rows(source, rows), target.astype(np.int64), **together
-            )
-            facts["classifier"] = type(self.classifier_).__name__
-            facts["sees"] = self.classify_on_
-            facts["positives"] = len(positive)
-            facts["negatives"] = len(self.negative_index_)
-            facts.update(_facts_of(self.classifier_))
-
-    def _sees(self, kind: str) -> str:
-        if self.classify_on != "auto":
-            return self.classify_on
-        takes = getattr(self.classifier_, "inputs", ())
-        return "input" if kind in takes and kind == "image" else "embedding"
+    def _remember(self, shares: Shares) -> None:
+        self.prior_in_unlabeled_ = shares.in_unlabeled
+        self.prior_interval_ = shares.interval
+        self.prior_ = shares.in_all
 
     # --- answers ---------------------------------------------------------------------
 
     def _decide(self, X: Any) -> FloatArray:
         if hasattr(self, "refiner_"):
-            seen = X if _sees_input(self.refiner_) else self._embed(X)
+            seen = X if sees_input(self.refiner_) else self._embed(X)
             return np.asarray(self.refiner_.decision_function(seen))
         if self.classify_on_ == "input":
-            return self._classified(X)
-        return in_fixed_rows(self._classified, self._embed(X))
-
-    def _classified(self, rows: Any) -> FloatArray:
-        if hasattr(self.classifier_, "decision_function"):
-            return np.asarray(self.classifier_.decision_function(rows))
-        column = list(self.classifier_.classes_).index(1)
-        proba = np.clip(self.classifier_.predict_proba(rows)[:, column], 1e-12, 1)
-        return np.log(proba) - np.log1p(-np.minimum(proba, 1 - 1e-12))
+            return classified(self.classifier_, X)
+        return in_fixed_rows(partial(classified, self.classifier_), self._embed(X))
 
     def _positive_share_of_unlabeled(self, data: PUInput) -> float:
         """Count the labels of U where there are any: a sample misses rare positives."""
@@ -525,25 +359,3 @@ class DensPU(PUClassifier):
             not isinstance(encoder, str | type) and allows_nan(encoder)
         )
         return tags
-
-
-def _threshold_source(contamination: str | float, threshold: float | None) -> str:
-    if threshold is not None:
-        return "held-out positives"
-    if contamination == "heldout":
-        return "the detector itself: no positives were held out"
-    return "contamination"
-
-
-def _sees_input(refiner: Any) -> bool:
-    return getattr(refiner, "sees", "embedding") == "input"
-
-
-def _facts_of(part: Any) -> dict[str, Any]:
-    return part.facts() if hasattr(part, "facts") else {}
-
-
-def _with_known(chosen: IntArray, known_negative: BoolArray) -> IntArray:
-    """Add rows known to be negative behind the chosen ones, each row once."""
-    known = np.flatnonzero(known_negative)
-    return np.concatenate([chosen, known[~np.isin(known, chosen)]])

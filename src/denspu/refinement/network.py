@@ -6,11 +6,10 @@
    likely a row of U is positive (:mod:`denspu.refinement.posterior`).
    Where positives are rare this is all: the ranking counts, and hard labels would be
    nearly all negative.
-   With few positives the copies know theirs by heart, and held-out ones stand out
-   clearly less than by the boundary (``LEAD``). Then nothing of them is used, nor of
-   the risk below, which learns from the same few: the rounds begin with the boundary's
-   labels, and a ranking is learned from these. The same where no positive can be held
-   out to find that out.
+   Where these networks are not believed (:mod:`denspu.refinement.network_ratio`)
+   nothing of them is used, nor of the risk below, which learns from the same few
+   positives: the rounds begin with the boundary's labels, and a ranking is learned
+   from these.
 2. *Risk*: another copy, trained on all rows, lowers the PU risk at the class prior
    found so far (:func:`denspu.losses.absolute_risk`). Boundary and ratio judge a row by
    its neighbourhood and err together where a kind of negative lies among positives;
@@ -23,49 +22,32 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import roc_auc_score
-from torch import Tensor, nn
 
 from denspu._device import resolve_device
-from denspu._folds import make_folds
 from denspu._parameters import Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._thresholds import prior_cut
-from denspu._typing import BoolArray, FloatArray, RandomState
+from denspu._typing import FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, Rules, forget
-from denspu.exceptions import FewRowsWarning, InvalidParameterError
+from denspu.exceptions import InvalidParameterError
 from denspu.networks.heads import WithMirror
 from denspu.refinement.network_copies import Copies
-from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
-from denspu.refinement.posterior import cut_between, joined, posterior
+from denspu.refinement.network_ratio import learn_ratio
+from denspu.refinement.network_training import train_labels, train_ratio, train_risk
+from denspu.refinement.posterior import joined
 from denspu.refinement.smoothing import Smoother
-from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches
+from denspu.training import in_fixed_batches
 
 SURE = 0.98
 """Probabilities are kept inside (1 - SURE, SURE) where two are combined."""
 
 FAR = 4.0
 """Largest log-odds that the risk's network may claim; its sigmoid loss is overbold."""
-
-LEAD = 0.9
-"""Part of the boundary's lead over chance that networks must reach to be believed.
-
-Leads are AUC - 1/2 of held-out positives against U.
-"""
-
-RATIO_SHARE = 0.3
-"""Part of the time left that the ratio step may take."""
-
-RISK_SHARE = 0.2
-"""Part of the time then left that the risk step may take."""
 
 SHORTEST = 0.5
 """Share of its epochs for which a round after the first must have time.
@@ -238,15 +220,15 @@ class NetworkRefiner(Refiner):
             labels, prior = start.labels, start.prior_in_unlabeled
             labels = self._smoothed(labels, start, copies)
             alike = np.ones_like(labels)
-            self.module_ = self._train_labels(labels, alike, copies, "rank")
+            self.module_ = train_labels(self, labels, alike, copies, "rank")
         else:
             labels, prior = learned, self.prior_.prior_in_unlabeled
             everything = np.ones(len(labels), dtype=bool)
-            self.module_ = self._train_ratio(everything, start, copies, "ratio", epochs)
+            self.module_ = train_ratio(self, everything, start, copies, "ratio", epochs)
         self.cut_ = prior_cut(copies.score(self.module_, start.free), prior)
         return labels
 
-    # --- the ratio -------------------------------------------------------------------
+    # --- where the rounds begin ------------------------------------------------------
 
     def _first_labels(self, start: RefinerInput, copies: Copies) -> FloatArray:
         """Join the boundary's labels with those of networks that know P and U only."""
@@ -262,7 +244,8 @@ class NetworkRefiner(Refiner):
         labels = self._smoothed(labels, start, copies)
         score = _log_odds(labels)
         if self.risk_epochs and believed:
-            risk = self._lowest_risk(prior, start, copies)
+            network = train_risk(self, prior, start, copies)
+            risk = copies.score(network, np.ones(len(labels), dtype=bool))
             score = (score + np.clip(risk, -FAR, FAR)) / 2
         if not start.free.any():
             return start.pinned(labels)
@@ -277,125 +260,19 @@ class NetworkRefiner(Refiner):
         smoother = Smoother(start.Z, self.smooth, copies.device)
         return smoother(start.pinned(labels), rounds=2, pin=start.pinned)
 
-    def _lowest_risk(
-        self, prior: float, start: RefinerInput, copies: Copies
-    ) -> FloatArray:
-        """Return log-odds by a network that lowers the PU risk."""
-        positives = copies.rows(start.positive).to(copies.device)
-        loss = RiskLoss(copies.as_float, self._views(copies), positives, prior=prior)
-        batches = TensorBatches(
-            copies.rows(start.unlabeled),
-            batch_size=self.batch_size,
-            drop_last=True,
-            device=copies.device,
-        )
-        configure = partial(self._config, self.lr / 5, batches)
-        module = copies.train(
-            loss,
-            batches,
-            configure,
-            self.risk_epochs,
-            "risk",
-            RISK_SHARE,
-            self.verbose,
-        )
-        return copies.score(module, np.ones(len(start.positive), dtype=bool))
-
     def _learned_ratio(
         self, start: RefinerInput, copies: Copies, epochs: int
     ) -> FloatArray | None:
-        """Return P(y = 1) by cross-fitted networks that tell P from U.
-
-        None where held-out positives stand out clearly less than by the boundary, or
-        where nothing can be held out to find that out.
-        """
-        scores = self._cross_fitted(start, copies, epochs)
-        if scores is None:
+        """Return P(y = 1) by networks that tell P from U, None if not believed."""
+        ratio = learn_ratio(self, start, copies, epochs)
+        if ratio is None:
             return None
-        free = start.free
-        judged = start.positive | free
-        self.held_out_auc_ = {
-            name: _auc(start.positive[judged], found[judged])
-            for name, found in (("boundary", start.scores), ("networks", scores))
-        }
-        boundary = self.held_out_auc_["boundary"]
-        needed = min(boundary, 0.5 + LEAD * (boundary - 0.5))
-        self.networks_used_ = self.held_out_auc_["networks"] >= needed
-        if not self.networks_used_:
-            cut = cut_between(start.scores[free], start.labels[free])
-            self._judge_by(start.scores, cut, start)
-            return None
-        result = posterior(
-            scores[start.positive],
-            scores[free],
-            rng=copies.randomness.numpy("prior"),
-            earlier=(start.prior_in_unlabeled, start.prior_interval),
-        )
-        self.prior_ = result.prior
-        self._judge_by(scores, result.cut, start)
-        labels = np.ones(len(scores))
-        labels[free] = result.unlabeled
-        return start.pinned(labels)
-
-    def _cross_fitted(
-        self, start: RefinerInput, copies: Copies, epochs: int
-    ) -> FloatArray | None:
-        """Return scores by networks that have not seen the row.
-
-        None where nothing can be held out.
-        """
-        rng = copies.randomness.numpy("folds")
-        fold = make_folds(start.positive, start.groups, self.folds, rng)
-        others = [fold != part for part in range(self.folds)]
-        if not all(
-            start.positive[rest].any() and start.unlabeled[rest].sum() > 1
-            for rest in others
-        ):
-            warnings.warn(
-                "P or U is too small, or lies in one group, so that nothing can be "
-                "held out to judge networks of P against U. Neither they nor the PU "
-                "risk are used: training begins with the boundary's labels.",
-                FewRowsWarning,
-                stacklevel=3,
-            )
-            return None
-        scores = np.empty(len(fold))
-        for part in range(self.folds):
-            rows = fold == part
-            name = f"ratio/{part}"
-            module = self._train_ratio(~rows, start, copies, name, epochs)
-            found = copies.score(module, rows)
-            if self.smooth:  # among rows that this network has not seen
-                near = min(self.smooth // 2, int(rows.sum()) - 1)
-                found = Smoother(start.Z[rows], max(1, near), copies.device)(found)
-            scores[rows] = found
-        return scores
-
-    def _judge_by(self, scores: FloatArray, cut: float, start: RefinerInput) -> None:
-        """Keep how many held-out positives, and how many of U, lie above a cut."""
-        self.held_out_recall_ = float(np.mean(scores[start.positive] > cut))
-        self.held_out_called_ = float(np.mean(scores[start.free] > cut))
-
-    def _train_ratio(
-        self,
-        rows: BoolArray,
-        start: RefinerInput,
-        copies: Copies,
-        name: str,
-        epochs: int,
-    ) -> nn.Module:
-        positive, rest = rows & start.positive, rows & start.unlabeled
-        positives = copies.rows(positive).to(copies.device)
-        loss = RatioLoss(copies.as_float, self._views(copies), positives)
-        batches = TensorBatches(
-            copies.rows(rest),
-            batch_size=self.batch_size,
-            drop_last=True,
-            device=copies.device,
-        )
-        configure = partial(self._config, self.lr / 5, batches)
-        share = RATIO_SHARE / self.folds
-        return copies.train(loss, batches, configure, epochs, name, share, self.verbose)
+        self.held_out_auc_ = ratio.auc
+        self.networks_used_ = ratio.labels is not None
+        if ratio.prior is not None:
+            self.prior_ = ratio.prior
+        self.held_out_recall_, self.held_out_called_ = ratio.recall, ratio.called
+        return ratio.labels
 
     # --- the rounds ------------------------------------------------------------------
 
@@ -404,7 +281,7 @@ class NetworkRefiner(Refiner):
     ) -> FloatArray:
         target = (labels > 0.5).astype(np.float64)
         weight = np.abs(2 * labels - 1) if self.weighted else np.ones(len(labels))
-        self.module_ = self._train_labels(target, weight, copies, f"round/{number}")
+        self.module_ = train_labels(self, target, weight, copies, f"round/{number}")
         found = expit(copies.score(self.module_, np.ones(len(labels), dtype=bool)))
         found = start.pinned(found)
         free = start.unlabeled
@@ -412,51 +289,6 @@ class NetworkRefiner(Refiner):
             float(np.mean((found > 0.5)[free] != (labels > 0.5)[free]))
         )
         return found
-
-    def _train_labels(
-        self,
-        target: FloatArray,
-        weight: FloatArray,
-        copies: Copies,
-        name: str,
-    ) -> nn.Module:
-        batches = TensorBatches(
-            copies.data,
-            copies.tensor(target.astype(np.float32)),
-            copies.tensor(weight.astype(np.float32)),
-            batch_size=self.batch_size,
-            drop_last=True,
-            device=copies.device,
-        )
-        loss = LabelLoss(copies.as_float, self._views(copies), self.mixup)
-        configure = partial(self._config, self.lr, batches)
-        return copies.train(
-            loss, batches, configure, self.epochs, name, 1.0, self.verbose
-        )
-
-    def _views(self, copies: Copies) -> Callable[[Tensor], Tensor]:
-        return cast(
-            Callable[[Tensor], Tensor],
-            self.encoder_.views_.milder(crop=self.crop, erase=self.erase),
-        )
-
-    def _config(self, lr: float, batches: TensorBatches, epochs: int) -> TrainingConfig:
-        decay = self.ema_decay
-        if decay is not None:  # an average over no more than a fifth of the training
-            decay = min(decay, 1 - 5 / max(10, epochs * len(batches)))
-        fast = resolve_device(self.device).type == "cuda"
-        return TrainingConfig(
-            epochs=epochs,
-            optimizer="sgd",
-            lr=lr,
-            momentum=0.9,
-            nesterov=True,
-            weight_decay=self.weight_decay,
-            schedule="linear",
-            warmup_epochs=min(2.0, epochs / 10),
-            ema_decay=decay,
-            capture=fast,
-        )
 
     # --- answers ---------------------------------------------------------------------
 
@@ -492,13 +324,6 @@ class NetworkRefiner(Refiner):
         if hasattr(self, "prior_"):
             found["prior_interval"] = [self.prior_.low, self.prior_.high]
         return found
-
-
-def _auc(positive: BoolArray, scores: FloatArray) -> float:
-    """Return the AUC; a network that has diverged is at chance."""
-    if not np.isfinite(scores).all():
-        return 0.5
-    return float(roc_auc_score(positive, scores))
 
 
 def _log_odds(labels: FloatArray) -> FloatArray:

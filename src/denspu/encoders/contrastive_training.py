@@ -1,0 +1,189 @@
+"""The training of a contrastive encoder: how large its batches, how many epochs.
+
+What the settings leave to ``"auto"`` follows from the rows, the device, the memory a
+step takes and the time there is.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from denspu._deadline import Deadline
+from denspu._random import Randomness
+from denspu.encoders.contrastive_loss import ContrastiveLoss
+from denspu.networks.contrastive import ContrastiveModel
+from denspu.training import Checkpoint, History, TensorBatches, TrainingConfig, train
+from denspu.training.memory import USE, fits, free_bytes
+from denspu.training.plan import within
+
+if TYPE_CHECKING:
+    from denspu.encoders.contrastive import ContrastiveEncoder
+
+LARGE_BATCH, SMALL_BATCH = 1024, 256
+"""Samples in a batch: as many as memory allows, between these."""
+
+LR_AT_1024 = 0.8
+
+GPU_VIEWS = 14_000_000
+"""Views of small images that one large GPU gets through in two or three minutes."""
+
+CPU_VIEWS = 160_000
+"""Views of images that two cores get through in a minute or two."""
+
+COMPILE_PIXELS = 5_400_000_000
+"""Pixels of views from which compiling a ResNet-18 pays, some 80 seconds on an H200: it
+takes 20 the first time, and a third more views are seen in every one that follows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a training came to."""
+
+    epochs: int
+    batch_size: int
+    history: History
+
+
+def train_encoder(
+    encoder: ContrastiveEncoder,
+    model: ContrastiveModel,
+    loss: ContrastiveLoss,
+    data: Tensor,
+    positive: Any,
+    randomness: Randomness,
+    device: torch.device,
+    deadline: Deadline,
+) -> Trained:
+    """Train the model as the encoder's settings say, within the time there is."""
+    model.to(device)
+    held = device if fits(data, device) else data.device
+    data = data.to(held)
+    size = batch_size_for(encoder, model, loss, data, device)
+    batches = TensorBatches(
+        data,
+        torch.from_numpy(positive).to(held),
+        batch_size=size,
+        drop_last=True,
+        device=device,
+    )
+    a_pass = 2 * len(data) * data[0, 0].numel()
+    configure = partial(config_for, encoder, size, device, loss, a_pass)
+    kept = None
+    if encoder.checkpoint:
+        identity = f"{_fingerprint(data, positive)} {_settings(encoder, randomness)}"
+        kept = Checkpoint(encoder.checkpoint, identity=identity)
+    begun = kept.planned_epochs() if kept and encoder.max_seconds else None
+    config = configure(begun or epochs_for(encoder, len(data), device))
+    if begun is None and deadline.seconds is not None:
+        affordable = partial(
+            within,
+            deadline,
+            model,
+            batches,
+            loss,
+            device=device,
+            configure=configure,
+        )
+        asked, config = config, affordable(replace(config, compile=False))
+        if config.compile:  # worth it for so many epochs, and there may be more
+            config = configure(max(config.epochs, affordable(asked).epochs))
+    history = train(
+        model,
+        batches,
+        loss,
+        config,
+        device=device,
+        generator=randomness.generator("batches", held),
+        checkpoint=kept,
+        verbose=encoder.verbose,
+        name="contrastive",
+    )
+    return Trained(config.epochs, size, history)
+
+
+def _fingerprint(data: Tensor, positive: Any) -> str:
+    """Return a checksum of the rows and their labels."""
+    rows = np.ascontiguousarray(data.cpu().numpy())
+    return f"{zlib.crc32(rows.data):08x} {zlib.crc32(positive.tobytes()):08x}"
+
+
+def _settings(encoder: ContrastiveEncoder, randomness: Randomness) -> str:
+    """Return what shapes the loss and its random views."""
+    views = encoder.preset_ if encoder.input_kind_ == "image" else encoder.views_
+    loss = (encoder.temperature, encoder.positive_weight, randomness.entropy)
+    return f"{loss} {views}"
+
+
+def batch_size_for(
+    encoder: ContrastiveEncoder,
+    model: ContrastiveModel,
+    loss: ContrastiveLoss,
+    data: Tensor,
+    device: torch.device,
+) -> int:
+    """Return the batch, and split the step where it would not fit."""
+    asked = encoder.batch_size
+    size = LARGE_BATCH if isinstance(asked, str) else asked
+    size = min(size, max(2, len(data) // 2))
+    if device.type != "cuda":
+        return min(size, SMALL_BATCH) if isinstance(asked, str) else size
+    affordable = USE * free_bytes(device) / loss.bytes_a_row(model, data, device)
+    if isinstance(asked, str):
+        while size > SMALL_BATCH and size > affordable:
+            size //= 2
+    while size / loss.parts > affordable and loss.use_less_memory():
+        pass
+    return size
+
+
+def epochs_for(encoder: ContrastiveEncoder, n_rows: int, device: torch.device) -> int:
+    """Return the epochs asked for, or as many as make a number of views."""
+    if not isinstance(encoder.epochs, str):
+        return encoder.epochs
+    if encoder.input_kind_ != "image":
+        return 100
+    if device.type == "cuda":
+        return int(np.clip(GPU_VIEWS // (2 * n_rows), 30, 300))
+    return int(np.clip(CPU_VIEWS // (2 * n_rows), 3, 100))
+
+
+def config_for(
+    encoder: ContrastiveEncoder,
+    batch_size: int,
+    device: torch.device,
+    loss: ContrastiveLoss,
+    a_pass: int,
+    epochs: int,
+) -> TrainingConfig:
+    """Return how to train for some epochs, each over so many pixels of views."""
+    lr = encoder.lr
+    if isinstance(lr, str):
+        lr = LR_AT_1024 * batch_size / LARGE_BATCH
+    return TrainingConfig(
+        epochs=epochs,
+        optimizer="sgd",
+        lr=lr,
+        momentum=0.9,
+        nesterov=True,
+        weight_decay=encoder.weight_decay,
+        schedule="cosine",
+        warmup_epochs=min(5.0, epochs / 10),
+        compile=compiles(encoder, device, a_pass * epochs),
+        capture=device.type == "cuda" and loss.parts == 1,
+        deterministic=encoder.deterministic,
+    )
+
+
+def compiles(encoder: ContrastiveEncoder, device: torch.device, pixels: int) -> bool:
+    """Tell whether a training on so many pixels of views is compiled."""
+    if not isinstance(encoder.compile, str):
+        return encoder.compile
+    on_gpu = device.type == "cuda" and encoder.network_name_ == "resnet18"
+    return on_gpu and pixels >= COMPILE_PIXELS
