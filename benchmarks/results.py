@@ -20,7 +20,8 @@ from denspu.benchmark import Record, read_records
 from denspu.benchmark.cells import recorded
 from denspu.benchmark.markup import to_markdown
 from denspu.benchmark.results import results_page
-from denspu.benchmark.spec import Spec, load_spec
+from denspu.benchmark.spec import Spec
+from denspu.benchmark.spec_file import load_spec
 from denspu.benchmark.status import parts_of, status_markdown
 from denspu.benchmark.tables import tables_of
 from denspu.report.bench import CAPTIONS, draw, figure_names

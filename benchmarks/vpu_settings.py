@@ -21,7 +21,7 @@ import numpy as np
 
 from denspu import load_dataset, make_pu
 from denspu.benchmark import Record, measure, read_records, write_record
-from denspu.benchmark.spec import load_spec
+from denspu.benchmark.spec_file import load_spec
 from denspu.data import Benchmark
 from denspu.methods.vpu import VPU
 

@@ -125,6 +125,15 @@ def _interval(low: float, high: float, closed: str) -> str:
     return f"{left}{low:g}, {high:g}{right}"
 
 
+def check(argument: str, value: object, *rules: Rule) -> None:
+    """Refuse a value that no rule allows."""
+    if not any(rule.allows(value) for rule in rules):
+        allowed = " or ".join(str(rule) for rule in rules)
+        raise InvalidParameterError(
+            f"{argument} must be {allowed}. Got {value!r} instead."
+        )
+
+
 def check_parameters(estimator: Any) -> None:
     """Compare an estimator's arguments with its ``_rules`` table.
 

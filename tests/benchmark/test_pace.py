@@ -67,6 +67,7 @@ def test_an_encoder_is_judged_by_its_settings_first():
     assert pace.of(kind_of(elsewhere)) == 5.0
     unlike = replace(job(epochs=7), encoder=True)
     assert pace.of(kind_of(unlike)) == 500.0  # of encoders, not of cells
+    assert Pace({kinds[1]: 500.0}).of(kind_of(short)) == 0.0  # nor the other way round
 
 
 def test_records_tell_of_their_cell_and_of_its_encoder():

@@ -11,7 +11,7 @@ import pytest
 
 from denspu.benchmark import read_records
 from denspu.benchmark.cells import cells_of, recorded
-from denspu.benchmark.spec import load_spec
+from denspu.benchmark.spec_file import load_spec
 
 HERE = Path(__file__).parents[2] / "benchmarks"
 OURS = "Dens-PU, our default"

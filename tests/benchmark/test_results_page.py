@@ -12,7 +12,7 @@ import pytest
 from denspu.benchmark import Record, read_records, write_record
 from denspu.benchmark.cells import cells_of, recorded
 from denspu.benchmark.results import NOTHING, results_page
-from denspu.benchmark.spec import load_spec
+from denspu.benchmark.spec_file import load_spec
 
 ROOT = Path(__file__).parent.parent.parent
 SPEC = """

@@ -27,7 +27,7 @@ from denspu.benchmark.pace import kind_of
 from denspu.benchmark.runner import run_specs
 from denspu.benchmark.schedule import Clock, work_through
 from denspu.benchmark.sheets import Sheet, only_writer
-from denspu.benchmark.spec import load_spec, parse_spec
+from denspu.benchmark.spec_file import load_spec, parse_spec
 from denspu.benchmark.work import Place, died, encoder_folder, make_data, run_cell
 from denspu.benchmark.workers import (
     PRIORITY,
@@ -39,6 +39,7 @@ from denspu.benchmark.workers import (
 )
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import (
+    DataIntegrityError,
     DensPUError,
     DeviceError,
     FewRowsWarning,
@@ -157,6 +158,10 @@ def test_positives_can_be_made_rarer_in_both_parts():
     kept = np.sum(benchmark.y_test == 8)
     assert kept == round(np.sum(everything.y_test == 8) / 4)
     assert np.sum(benchmark.y_test != 8) == np.sum(everything.y_test != 8)
+    again, _ = make_data(cell.task, 10)
+    assert np.array_equal(pu.X, again.X)
+    _, others = make_data(cell.task, 11)  # each seed keeps others
+    assert not np.array_equal(benchmark.X_test, others.X_test)
 
 
 def test_a_share_of_the_training_set():
@@ -267,6 +272,95 @@ def test_nothing_is_begun_that_would_not_end_in_time(tmp_path):
     run(spec, out, seeds=(10,))
     outcome = run(spec, out, budget=1e-3)
     assert (outcome.ran, outcome.left, outcome.skipped) == (0, 2, 1)
+    outcome = run(spec, out, budget=1e-3, seeds=(11,))  # judged by seed 10 all the same
+    assert (outcome.ran, outcome.left, outcome.skipped) == (0, 1, 0)
+
+
+class Lasts:
+    """A pool whose clock stands still but for the seconds that jobs say they took."""
+
+    def __init__(self, clock, seconds):
+        self.clock, self.seconds, self.job, self.begun = clock, seconds, None, []
+
+    def free(self):
+        return self.job is None
+
+    def begin(self, job):
+        self.job = job
+        self.begun.append((job.cell.row.name, job.cell.seed, job.encoder))
+
+    def wait(self):
+        job, self.job = self.job, None
+        seconds = self.seconds(job)
+        self.clock.began -= seconds
+        if job.encoder:
+            encoder_folder(job.cell, job.place).mkdir(parents=True)
+            return [Ended(job, None, seconds)]
+        record = replace(died(job.cell, job.place, "", seconds), extra={})
+        return [Ended(job, record, seconds)]
+
+
+def test_what_a_cell_took_in_this_run_tells_of_the_next():
+    clock = Clock(100.0)
+    pool = Lasts(clock, lambda job: 40.0)
+    list(work_through(jobs_of(spec_of(FAST, seeds=(10, 11, 12))), pool, clock))
+    assert [seed for _, seed, _ in pool.begun] == [10, 11]
+
+
+def test_an_encoder_that_would_not_end_in_time_is_not_begun(tmp_path):
+    clock = Clock(100.0)
+    pool = Lasts(clock, lambda job: 60.0 if job.encoder else 1.0)
+    spec = spec_of({**FAST, "encoder": "shared"}, seeds=(10, 11))
+    list(work_through(jobs_of(spec, tmp_path), pool, clock))
+    assert pool.begun == [("fast", 10, True), ("fast", 10, False)]
+
+
+def test_a_run_that_raised_does_not_make_the_next_seem_short():
+    clock = Clock(100.0)
+    clock.pace.learn(kind_of(jobs_of(spec_of(OTHER))[0]), 150.0)
+    (job,) = jobs_of(spec_of(FAST))
+    list(work_through([job], Watched(), clock))  # it ends at once with an error
+    assert not clock.allows(job)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("budget", -1),
+        ("budget", float("nan")),
+        ("jobs", 0),
+        ("jobs", 2.5),
+        ("cell_limit", 0),
+        ("cell_limit", -3.0),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(tmp_path, argument, value):
+    out = tmp_path / "records.jsonl"
+    with pytest.raises(
+        InvalidParameterError, match=f"{argument} must be .* Got {value}"
+    ):
+        run(spec_of(FAST), out, **{argument: value})
+    assert not out.exists()
+
+
+def test_a_choice_that_no_cell_meets_is_refused(quick, tmp_path):
+    rows = ({**FAST, "tasks": ["digits"]}, OTHER)
+    table = {
+        "title": "t",
+        "seeds": [10],
+        "tasks": [
+            {"name": "digits", "dataset": "digits", "n_labeled": 0.2},
+            {"name": "pair", "dataset": "digits", "n_labeled": 30, "positive": [0, 1]},
+        ],
+        "rows": list(rows),
+    }
+    spec = parse_spec(table, "made")
+    with pytest.raises(
+        InvalidParameterError, match=r"rows=\['fast'\], tasks=\['pair'\]"
+    ):
+        run(spec, tmp_path / "r.jsonl", rows=("fast",), tasks=("pair",))
+    with pytest.raises(InvalidParameterError, match="Did you mean 'fast'"):
+        run(spec, tmp_path / "r.jsonl", rows=("fats",))
 
 
 def test_rows_seeds_and_tasks_can_be_chosen(quick, tmp_path):
@@ -634,7 +728,7 @@ def test_a_script_without_a_guard_is_told(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "from denspu.benchmark.runner import run_specs\n"
-        "from denspu.benchmark.spec import load_spec\n"
+        "from denspu.benchmark.spec_file import load_spec\n"
         f"run_specs([(load_spec({str(tmp_path / 'quick.toml')!r}), "
         f"{str(tmp_path / 'records.jsonl')!r})], device='cpu', jobs=2, verbose=0)\n"
     )
@@ -709,10 +803,64 @@ def test_the_same_cell_of_another_spec_is_taken_over(tmp_path):
 def test_a_record_that_is_taken_over_keeps_how_many_ran_at_once(tmp_path):
     [cell] = cells_of(spec_of(FAST))
     found = run_cell(cell, Place("cpu", spec="made", jobs=4))
-    sheet = Sheet(tmp_path / "r.jsonl", Place("cpu", spec="two", jobs=2), [cell])
+    place = Place("cpu", spec="two", jobs=2)
+    sheet = Sheet(tmp_path / "r.jsonl", place, [cell], [cell])
     sheet.take(cell, found)
     [taken] = read_records(sheet.out)
     assert (taken.extra["jobs"], taken.extra["taken_from"]) == (4, "made")
+
+
+def test_nothing_is_taken_over_where_that_is_not_wanted(tmp_path):
+    run(spec_of(FAST), tmp_path / "first.jsonl")
+    second = replace(spec_of(FAST), name="second")
+    outcome = run(second, tmp_path / "second.jsonl", borrowing=False)
+    assert (outcome.ran, outcome.skipped) == (1, 0)
+
+
+def test_files_of_other_things_beside_the_records_are_left_alone(tmp_path):
+    (tmp_path / "other.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
+    run(spec_of(FAST), tmp_path / "first.jsonl")
+    second = replace(spec_of(FAST), name="second")
+    assert run(second, tmp_path / "second.jsonl").skipped == 1
+    assert (tmp_path / "other.jsonl").read_text("utf-8") == '{"a": 1}\n'
+
+
+def test_records_that_cannot_be_written_are_refused_in_a_sentence(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for out in (tmp_path, tmp_path / "file" / "r.jsonl"):
+        with pytest.raises(InvalidParameterError, match="Records cannot be written to"):
+            run(spec_of(FAST), out)
+
+
+def test_a_success_stays_whatever_comes_after(tmp_path):
+    [cell] = cells_of(spec_of(FAST))
+    good = run_cell(cell, Place("cpu"))
+    bad = died(cell, Place("cpu"), "told", 0.0)
+    assert recorded([bad, good, bad])[cell.id] is good
+    assert recorded([bad, replace(bad, seed=5)])[cell.id].seed == 5
+
+
+def test_a_cell_without_its_seconds_is_named():
+    [cell] = cells_of(spec_of(FAST))
+    bad = replace(died(cell, Place("cpu"), "told", 0.0), seconds={})
+    with pytest.raises(DataIntegrityError, match=rf"cell {cell.id} \(fast, seed 10\)"):
+        recorded([bad])
+
+
+@pytest.mark.parametrize("text", ['{"fit": 1', "{}", None])
+def test_a_damaged_encoder_fails_its_cells_and_no_others(tmp_path, text):
+    spec = spec_of({**FAST, "encoder": "shared"}, OTHER)
+    folder = encoder_folder(cells_of(spec)[0], Place(encoders=tmp_path / "encoders"))
+    folder.mkdir(parents=True)
+    if text is not None:
+        (folder / "about.json").write_text(text, encoding="utf-8")
+    outcome = run(spec, tmp_path / "r.jsonl", encoders=tmp_path / "encoders")
+    assert (outcome.ran, outcome.failed) == (2, 1)
+    errors = {
+        r.variant: r.extra.get("error") for r in read_records(tmp_path / "r.jsonl")
+    }
+    assert str(folder) in errors["fast"]
+    assert errors["other"] is None
 
 
 def test_failures_of_before_are_counted(tmp_path):

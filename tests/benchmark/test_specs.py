@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from denspu._parameters import check_parameters
 from denspu._registry import registry
 from denspu.benchmark import read_records
-from denspu.benchmark.cells import cells_of
+from denspu.benchmark.cells import cells_of, spec_hash
 from denspu.benchmark.oracle import Supervised
-from denspu.benchmark.spec import SUPERVISED, load_spec, parse_spec
+from denspu.benchmark.spec import SUPERVISED
+from denspu.benchmark.spec_file import load_spec, parse_spec
 from denspu.classifiers import VGG16Classifier
 from denspu.data._sets import find_set
 from denspu.exceptions import InvalidParameterError, UnknownPartError
@@ -547,6 +549,8 @@ def test_the_ablation_uses_the_encoders_of_table_2():
 
 # --- mistakes -------------------------------------------------------------------------
 
+TODAY = date(2026, 1, 2)
+
 GOOD = {
     "title": "A table",
     "seeds": [0, 1],
@@ -584,6 +588,37 @@ def message(table):
     with pytest.raises((InvalidParameterError, UnknownPartError)) as caught:
         parse_spec(table, "mine")
     return str(caught.value)
+
+
+def test_classes_in_another_order_are_the_same_runs():
+    def ids(**task):
+        cells = cells_of(
+            parse_spec(changed("tasks", [{**GOOD["tasks"][0], **task}]), "x")
+        )
+        return [cell.id for cell in cells]
+
+    assert ids(positive=[3, 1]) == ids(positive=[1, 3]) != ids()
+    assert ids(positive=[8, 6, 4, 2, 0]) == ids()  # the set's own
+    twins = changed(
+        "tasks",
+        [
+            {**GOOD["tasks"][0], "positive": positive, "name": str(positive)}
+            for positive in ([1, 3], [3, 1])
+        ],
+    )
+    assert "asks for one run twice" in message(twins)
+
+
+def test_a_folder_is_no_spec(tmp_path):
+    with pytest.raises(InvalidParameterError, match=r"cannot be read: .* TOML file"):
+        load_spec(tmp_path)
+
+
+def test_a_spec_knows_its_file_and_its_hash_does_not(tmp_path):
+    path = tmp_path / "digits.toml"
+    path.write_text((SPECS / "digits.toml").read_text("utf-8"), encoding="utf-8")
+    assert load_spec(path).path == str(path)
+    assert spec_hash(load_spec(path)) == spec_hash(spec("digits"))
 
 
 def test_the_good_table_is_good():
@@ -659,6 +694,113 @@ MISTAKES = {
     "rows without a group on both sides of one": (
         changed("rows", 1, "group", "ours"),
         ["The rows without a group in spec 'mine' do not stand together"],
+    ),
+    "a part that does not exist": (
+        changed("rows", 1, "parameters", {"encoder": "contrastve"}),
+        ["Row 'ours' of spec 'mine' cannot be built", "Did you mean 'contrastive'"],
+    ),
+    "a setting of a part that it cannot have": (
+        changed(
+            "rows", 1, "parameters", {"encoder": "contrastive", "encoder__epochs": "x"}
+        ),
+        ["Row 'ours' of spec 'mine' cannot be built", "'epochs'", "Got 'x'"],
+    ),
+    "a number for a part": (
+        changed(
+            "rows",
+            0,
+            {"name": "a", "method": "elkan_noto", "parameters": {"estimator": 3}},
+        ),
+        ["Row 'a' of spec 'mine' cannot be built", "estimator=3 is not a classifier"],
+    ),
+    "a date for a part": (
+        changed(
+            "rows",
+            0,
+            {"name": "a", "method": "elkan_noto", "parameters": {"estimator": TODAY}},
+        ),
+        ["cannot be built", "is not a classifier"],
+    ),
+    "the seed of a part": (
+        changed(
+            "rows",
+            1,
+            "parameters",
+            {"encoder": "contrastive", "encoder__random_state": 3},
+        ),
+        ["Row 'ours' of spec 'mine' sets 'encoder__random_state'", "seeds from the"],
+    ),
+    "the device of a part": (
+        changed(
+            "rows",
+            1,
+            "parameters",
+            {"encoder": "contrastive", "encoder__device": "cpu"},
+        ),
+        ["sets 'encoder__device'"],
+    ),
+    "one table for several": (
+        changed("tasks", {"name": "digits", "dataset": "digits", "n_labeled": 0.2}),
+        ["has [tasks] as one table", "write [[tasks]]"],
+    ),
+    "a number of labels that is none": (
+        changed("tasks", 0, "n_labeled", float("nan")),
+        ["n_labeled=nan of task 'digits'", "above 0"],
+    ),
+    "all classes positive": (
+        changed("tasks", 0, "positive", list(range(10))),
+        ["positive=[0, 1, 2", "0 to 9", "leave some for the negatives"],
+    ),
+    "a metric twice": (
+        changed("metrics", ["f1", "accuracy", "f1"]),
+        ["spec 'mine' has metric f1 twice"],
+    ),
+    "a row on no task": (
+        changed("rows", 0, "tasks", []),
+        ["tasks of row 'nnPU' in spec 'mine' is empty", "leave it out"],
+    ),
+    "one task for a list": (
+        changed("rows", 0, "tasks", "digits"),
+        ["tasks='digits' of row 1", '["one", "two"]'],
+    ),
+    "a task without a row": (
+        changed(
+            "tasks",
+            [
+                *GOOD["tasks"],
+                {"name": "other", "dataset": "digits", "n_labeled": 5},
+            ],
+        )
+        | {"rows": [{**row, "tasks": ["digits"]} for row in GOOD["rows"]]},
+        ["No row of spec 'mine' runs on task 'other'"],
+    ),
+    "a task without a name": (
+        changed("tasks", 0, "name", " "),
+        ["A task of spec 'mine' is called ' '"],
+    ),
+    "a task with a column's name": (
+        changed("tasks", 0, "name", "over tasks"),
+        ["A task of spec 'mine' is called 'over tasks'"],
+    ),
+    "a row without a name": (
+        changed("rows", 0, "name", ""),
+        ["A row of spec 'mine' has an empty name"],
+    ),
+    "a seed of a row twice": (
+        changed("rows", 1, "seeds", [0, 0]),
+        ["spec 'mine' has in row 'ours' the seed 0 twice"],
+    ),
+    "a prior for true labels": (
+        changed("rows", 2, "prior", "true"),
+        ["prior='true' of row 'oracle'", "no use to method='supervised'"],
+    ),
+    "a choice among true labels": (
+        changed("rows", 2, "selection", "label-free"),
+        ["selection='label-free' of row 'oracle'", "no use to"],
+    ),
+    "a path of its own": (
+        changed("path", "elsewhere.toml"),
+        ["spec 'mine' gives itself a path"],
     ),
     "truth for text": (changed("note", True), ["note=True", "must be str"]),
     "one seed alone": (changed("seeds", 0), ["seeds=0", "must be a list"]),

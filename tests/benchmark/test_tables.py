@@ -13,7 +13,7 @@ from scipy import stats
 from denspu.benchmark import Record
 from denspu.benchmark.cells import cells_of
 from denspu.benchmark.markup import to_html, to_markdown
-from denspu.benchmark.notes import notes_of
+from denspu.benchmark.notes import command_of, notes_of, task_words
 from denspu.benchmark.paired import (
     differences,
     differences_html,
@@ -310,7 +310,7 @@ def test_notes_word_for_word():
         "Seeds: 0, 1, 2. Judged are the last epoch's weights, never those of the best "
         "epoch on the test set.",
         "Settings were fixed beforehand and not tried out on these data.",
-        "Seconds: median over cells; device: a GPU.",
+        "Seconds: median over seeds; device: a GPU.",
         "Code: commit abc.",
         "nnPU: As told.",
         "The end.",
@@ -341,7 +341,7 @@ def test_one_thread_is_no_threads():
     [cell, *_] = cells_of(SPEC)
     for threads, words in ((1, "cpu, 1 thread."), (11, "cpu, 11 threads.")):
         told = notes_of(SPEC, [record(cell, 0.9, device=f"cpu, {threads} threads")])
-        assert f"Seconds: median over cells; device: {words}" in told
+        assert f"Seconds: median over seeds; device: {words}" in told
 
 
 def test_notes_name_every_device_but_not_that_of_failures():
@@ -353,7 +353,7 @@ def test_notes_name_every_device_but_not_that_of_failures():
         record(cells[3], error="MemoryError: x", device="auto"),
     ]
     assert (
-        "Seconds: median over cells; device: two (2 cells), one (1 cell)."
+        "Seconds: median over seeds; device: two (2 cells), one (1 cell)."
         in notes_of(SPEC, records)
     )
 
@@ -386,7 +386,7 @@ def test_notes_name_rows_that_choose_or_were_tried_out_and_every_version():
 def test_notes_say_how_many_cells_ran_at_once():
     one, two = cells_of(SPEC)[:2]
     records = [record(one, 0.9), record(two, 0.9, extra={"jobs": 4})]
-    said = "Seconds: median over cells; device: a GPU, up to 4 cells at once."
+    said = "Seconds: median over seeds; device: a GPU, up to 4 cells at once."
     assert said in notes_of(SPEC, records)
 
 
@@ -395,7 +395,20 @@ def test_markdown_of_a_spec_names_the_command():
     assert text.startswith(
         "## A small table\n\nours, F1:\n\n- On A: ahead of 1 of 1 row"
     )
-    assert "```sh\ndenspu bench run benchmarks/specs/small.toml\n```" in text
+    assert "```sh\ndenspu bench run small.toml\n```" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/home/me/denspu/benchmarks/specs/small.toml", "benchmarks/specs/small.toml"),
+        ("benchmarks/specs/small.toml", "benchmarks/specs/small.toml"),
+        ("my specs/small.toml", "'my specs/small.toml'"),
+        ("", "small.toml"),
+    ],
+)
+def test_the_command_names_the_file_that_was_read(path, shown):
+    assert command_of(replace(SPEC, path=path)) == f"denspu bench run {shown}"
 
 
 # --- names that try to be markup ----------------------------------------------------
@@ -588,9 +601,58 @@ def test_no_reference_no_comparison():
 
 @pytest.mark.parametrize(("seeds", "least"), [(3, "0.25"), (5, "0.062")])
 def test_what_a_sign_test_could_reach(seeds, least):
-    spec = replace(SPEC, seeds=tuple(range(seeds)))
+    spec = replace(SPEC, seeds=tuple(range(5)))
+    both = dict.fromkeys(FIGURES, (0.9, 0.8, 0.9, 0.7, 0.9)[:seeds])
+    found = differences(spec, records_of(spec, both))
     assert f"{stats.binomtest(seeds, seeds).pvalue:.2g}" == least
-    assert f"would still be {least} in a sign test" in how_to_read(spec)
+    assert f"would still be {least} in a sign test" in how_to_read(spec, found)
+
+
+def test_one_seed_in_common_says_nothing_of_sign_tests():
+    found = differences(SPEC, records_of(SPEC, dict.fromkeys(FIGURES, (0.9,))))
+    assert "sign test" not in how_to_read(SPEC, found)
+
+
+def test_tasks_count_as_one_where_labels_alone_differ_and_as_many_where_rows_do():
+    def over_tasks(*tasks):
+        spec = replace(SPEC, tasks=tasks)
+        figures = {(r, t.name): (0.9, 0.8) for r in ("ours", "nnPU") for t in tasks}
+        found = differences(spec, records_of(spec, figures))
+        told = "Tasks on the same images" in how_to_read(spec, found)
+        [n] = [d.n for d in found if d.task is None] or [0]
+        assert told == (n > 0)
+        return n
+
+    rare = replace(A, name="rare", keep_positive=0.5)
+    rarer = replace(A, name="rarer", keep_positive=0.25)
+    more = replace(A, name="more", n_labeled=200)
+    assert over_tasks(A, rare, rarer) == 3
+    assert over_tasks(A, rare, more) == 0  # two kinds are too few
+    assert over_tasks(A, rare, more, rarer) == 3
+
+
+def test_seconds_of_several_tasks_are_the_least_and_the_most():
+    spec = replace(SPEC, tasks=(A, B), layout="tasks", rows=(OURS,), reference=None)
+
+    def seconds(of_a, of_b):
+        records = [
+            record(c, 0.9, seconds={"total": of[c.seed]})
+            for c in cells_of(spec)
+            if (of := of_a if c.task is A else of_b)
+        ]
+        return tables_of(spec, records)[0].lines[0].seconds
+
+    assert seconds((5.0, 6.0, 9.0), (240.0, 245.0, 300.0)) == "6.0 to 245"
+    assert seconds((5.0, 6.0, 9.0), (1.0, 6.0, 7.0)) == "6.0"
+    assert seconds((), (240.0, 245.0, 300.0)) == "245"
+    assert seconds((), ()) == MISSING
+
+
+def test_counts_and_shares_of_labels_are_told_apart():
+    mixed = [replace(A, n_labeled=0.2), replace(A, n_labeled=1000)]
+    assert task_words(mixed).endswith("labelled: 20 % of the positives, 1,000")
+    shares = [replace(A, n_labeled=0.2), replace(A, n_labeled=0.5)]
+    assert task_words(shares).endswith("labelled: 20 %, 50 % of the positives")
 
 
 # --- groups of rows -----------------------------------------------------------------

@@ -94,6 +94,43 @@ def test_bench_figure_writes_pictures_and_a_page(bench, tmp_path):
     assert str(tmp_path / "pair.html") in done.output
 
 
+def test_bench_figure_without_records_leaves_nothing_behind(tmp_path):
+    spec = tmp_path / "new.toml"
+    spec.write_text(BENCH)
+    done = run("bench", "figure", str(spec), "--out", str(tmp_path / "fig"))
+    assert "There is nothing to draw" in str(done.exception)
+    assert f"denspu bench run {spec}" in str(done.exception)
+    assert not list((tmp_path / "fig").glob("*"))
+
+
+def test_bench_figure_cannot_write_over_a_file(bench, tmp_path):
+    spec, _ = bench
+    (tmp_path / "taken").write_text("mine")
+    done = run("bench", "figure", str(spec), "--out", str(tmp_path / "taken"))
+    assert isinstance(done.exception, InvalidParameterError)
+    assert "taken cannot be written to" in str(done.exception)
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_bench_run_into_a_file_of_its_own_runs_all(bench, tmp_path):
+    spec, _ = bench
+    own = spec.parent.parent / "records" / "specs" / "again.jsonl"
+    done = run("bench", "run", str(spec), "--device", "cpu", "--records", str(own))
+    assert "2 cells run in" in done.output
+    assert "0 recorded before" in done.output
+    own.unlink()
+
+
+def test_bench_run_that_is_stopped_says_that_nothing_is_lost(bench, monkeypatch):
+    def stopped(*args, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("denspu.benchmark.runner.run_specs", stopped)
+    done = run("bench", "run", str(bench[0]))
+    assert done.exit_code == 130
+    assert "What is recorded stays; the same command goes on" in done.output
+
+
 def test_bench_status_tells_what_is_missing_and_what_it_would_take(bench, tmp_path):
     spec, _ = bench
     whole = run("bench", "status", str(spec))

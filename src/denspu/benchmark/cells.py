@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from denspu.benchmark.record import Record
 from denspu.benchmark.spec import Row, Spec, Task
+from denspu.exceptions import DataIntegrityError
 
 ID_LENGTH = 16
 SHAPES_NOTHING = (
@@ -89,8 +90,8 @@ def cells_of(spec: Spec) -> list[Cell]:
 
 
 def spec_hash(spec: Spec) -> str:
-    """Return a fingerprint of everything a spec says."""
-    return _hash(asdict_of(spec))
+    """Return a fingerprint of everything a spec says, wherever its file is."""
+    return _hash(asdict_of(replace(spec, path="")))
 
 
 def recorded(records: Iterable[Record]) -> dict[str, Record]:
@@ -100,6 +101,12 @@ def recorded(records: Iterable[Record]) -> dict[str, Record]:
         cell = record.extra.get("cell")
         if cell is None:
             continue
+        if "total" not in record.seconds:
+            raise DataIntegrityError(
+                f"The record of cell {cell} ({record.variant}, seed {record.seed}) has "
+                "no total seconds. Take its line out of the file of records, or the "
+                "file back from version control."
+            )
         if cell in found and not failed(found[cell]):
             continue
         found[cell] = record

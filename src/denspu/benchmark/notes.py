@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from denspu.benchmark.cells import failed
 from denspu.benchmark.record import Record
 from denspu.benchmark.spec import Spec, Task
 from denspu.benchmark.tables import Found, tables_of
+
+OURS = ("benchmarks", "specs")
+"""Folders of the specs that come with denspu."""
 
 
 def alike_but_labels(tasks: Sequence[Task]) -> list[list[Task]]:
@@ -36,10 +41,11 @@ def task_words(tasks: Sequence[Task]) -> str:
         else f"{100 * t.n_labeled:g} %"
         for t in tasks
     ]
-    labels = ", ".join(counts)
-    if "%" in labels:
-        of = "positives" if task.share_of == "positives" else "training set's size"
-        labels += f" of the {of}"
+    of = "positives" if task.share_of == "positives" else "training set's size"
+    if all("%" in count for count in counts):
+        labels = f"{', '.join(counts)} of the {of}"
+    else:
+        labels = ", ".join(f"{c} of the {of}" if "%" in c else c for c in counts)
     return f"{', '.join(facts)}; labelled: {labels}"
 
 
@@ -110,7 +116,9 @@ def _devices(found: Found) -> list[str]:
         name if len(devices) == 1 else f"{name} ({count} cell{'s' * (count > 1)})"
         for name, count in devices.most_common()
     ]
-    text = f"Seconds: median over cells; device: {', '.join(names)}"
+    text = "Seconds: median over seeds"
+    text += ", of several tasks the least and the most" * (found.spec.layout == "tasks")
+    text += f"; device: {', '.join(names)}"
     most = max(r.extra.get("jobs", 1) for r in good)
     text += f", up to {most} cells at once." if most > 1 else "."
     if any("shared_encoder" in r.seconds for r in good):
@@ -131,4 +139,7 @@ def _commits(records: Sequence[Record]) -> str:
 
 def command_of(spec: Spec) -> str:
     """Return the command that makes the records of a spec."""
-    return f"denspu bench run benchmarks/specs/{spec.name}.toml"
+    path = Path(spec.path or f"{spec.name}.toml")
+    if path.parts[-3:-1] == OURS:
+        path = Path(*path.parts[-3:])  # wherever the repository lies
+    return f"denspu bench run {shlex.quote(str(path))}"

@@ -53,9 +53,12 @@ class Pace:
         """Return the seconds a job may take: those of the longest most like it.
 
         Of its kind; else of its row, of its spec, of all; 0 where none is known.
+        Encoders tell of encoders alone, cells of cells.
         """
+        encoder = kind[0] == ENCODERS
+        same = {k: s for k, s in self.longest.items() if encoder == (k[0] == ENCODERS)}
         for alike in range(len(kind), -1, -1):
-            seconds = [s for k, s in self.longest.items() if k[:alike] == kind[:alike]]
+            seconds = [s for k, s in same.items() if k[:alike] == kind[:alike]]
             if seconds:
                 return max(seconds)
         return 0.0

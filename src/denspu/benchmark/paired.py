@@ -16,11 +16,10 @@ from scipy.special import stdtrit
 
 from denspu.benchmark.markup import html_grid, markdown_grid, plain
 from denspu.benchmark.record import Record
-from denspu.benchmark.spec import Row, Spec
+from denspu.benchmark.spec import OVER_TASKS, Row, Spec
 from denspu.benchmark.tables import MISSING, Found, signed, title_of
 
 LEVEL = 0.95
-OVER_TASKS = "over tasks"
 FEWEST_TASKS = 3
 """Tasks from which an interval over them is given. Tasks that differ in their labels
 only are one: they share their rows."""
@@ -122,7 +121,7 @@ def caption_of(spec: Spec, metric: str | None = None) -> str:
     return f"{spec.reference} minus each row: {title_of(metric or spec.metrics[0])}"
 
 
-def how_to_read(spec: Spec) -> str:
+def how_to_read(spec: Spec, found: Sequence[Difference]) -> str:
     """Say what the intervals are, and why there is no p-value."""
     text = (
         "Percent points, by seed: both rows had the same labelled positives. In "
@@ -130,7 +129,11 @@ def how_to_read(spec: Spec) -> str:
         "comparison: over seeds, what other seeds would give on the same data; over "
         "tasks, what other such tasks would."
     )
-    n = len(spec.seeds)
+    if any(d.task is None for d in found):
+        text += (
+            " Tasks on the same images are not independent; the latter leaves that out."
+        )
+    n = max((d.n for d in found if d.task is not None), default=0)
     if n > 1:
         text += (
             f" No p-values: {n} wins in {n} seeds would still be {2 ** (1 - n):.2g} in "

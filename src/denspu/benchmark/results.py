@@ -17,7 +17,8 @@ from denspu.benchmark.paired import (
     verdicts,
 )
 from denspu.benchmark.record import Record, read_records
-from denspu.benchmark.spec import Spec, load_spec
+from denspu.benchmark.spec import Spec
+from denspu.benchmark.spec_file import load_spec
 from denspu.benchmark.tables import tables_of, title_of
 
 INTRO = """\
@@ -87,7 +88,7 @@ def spec_markdown(
         parts += [
             f"**{plain(caption_of(spec))}**",
             differences_markdown(spec, found),
-            how_to_read(spec),
+            how_to_read(spec, found),
         ]
     parts.append(_bullets(notes_of(spec, records)))
     parts.append(f"```sh\n{command_of(spec)}\n```")

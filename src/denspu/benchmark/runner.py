@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from denspu._device import resolve_device
+from denspu._parameters import Number, OneOf, Whole, check
 from denspu._progress import progress
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
 from denspu.benchmark.record import Record, read_records
@@ -20,7 +21,7 @@ from denspu.benchmark.sheets import Sheet, borrow, only_writer, refuse_one_file_
 from denspu.benchmark.spec import Spec
 from denspu.benchmark.work import Place, loaded
 from denspu.benchmark.workers import Here, Job, Pool, Processes
-from denspu.exceptions import InvalidParameterError
+from denspu.exceptions import InvalidParameterError, did_you_mean
 
 Report = Callable[[Cell, Record], None]
 
@@ -51,6 +52,7 @@ def run_specs(
     rows: tuple[str, ...] | None = None,
     tasks: tuple[str, ...] | None = None,
     retry: bool = False,
+    borrowing: bool = True,
     cell_limit: float | None = None,
     verbose: int = 1,
     report: Report | None = None,
@@ -83,20 +85,22 @@ def run_specs(
         Run only these, in the specs that have them.
     retry : bool
         Run cells again whose record is an error.
+    borrowing : bool
+        Take over what other files of records in the same folder have of these cells.
     cell_limit : float, optional
         Seconds after which a cell is ended and recorded as failed; cells then run in
         processes of their own.
     report : callable, optional
         Called with each cell and its record.
     """
-    if jobs < 1:
-        raise InvalidParameterError(f"jobs={jobs!r} must be 1 or more.")
+    _check_limits(budget, jobs, cell_limit)
     wanted = chosen([spec for spec, _ in specs], seeds, rows, tasks)
     on_gpu = resolve_device(device).type == "cuda"
     sheets = [
         Sheet(
             Path(out),
             Place(device, Path(encoders), spec.name, spec_hash(spec), jobs, on_gpu),
+            cells_of(spec),
             cells,
         )
         for (spec, out), cells in zip(specs, wanted, strict=True)
@@ -106,7 +110,7 @@ def run_specs(
         for sheet in sheets:
             writers.enter_context(only_writer(sheet.out))
             sheet.known = recorded(read_records(sheet.out))
-        for sheet in sheets:
+        for sheet in sheets if borrowing else ():
             borrow(sheet)
         clock = Clock(budget)
         for job, record in (pair for sheet in sheets for pair in sheet.done()):
@@ -136,6 +140,15 @@ def run_specs(
     return outcome
 
 
+def _check_limits(budget: float, jobs: int, cell_limit: float | None) -> None:
+    for name, value, rules in (
+        ("budget", budget, (Number(0),)),
+        ("jobs", jobs, (Whole(1),)),
+        ("cell_limit", cell_limit, (OneOf(None), Number(0, closed="neither"))),
+    ):
+        check(name, value, *rules)
+
+
 def _pending(sheets: Sequence[Sheet], retry: bool) -> list[Job]:
     """Return the cells to be run, each once, in the place of the first that asks."""
     jobs: dict[str, Job] = {}
@@ -163,8 +176,9 @@ def chosen(
                 raise InvalidParameterError(
                     f"{argument} has {one!r}, which {names} {_has_not(specs)}: "
                     f"{', '.join(map(str, dict.fromkeys(known)))}."
+                    f"{did_you_mean(str(one), list(map(str, known)))}"
                 )
-    return [
+    found = [
         [
             cell
             for cell in cells_of(spec)
@@ -174,6 +188,14 @@ def chosen(
         ]
         for spec in specs
     ]
+    if not any(found):
+        asked_for = {"rows": rows, "tasks": tasks, "seeds": seeds}
+        told = ", ".join(f"{k}={list(v)}" for k, v in asked_for.items() if v)
+        raise InvalidParameterError(
+            f"No cell of {names} has all of {told}: these rows are not run on these "
+            "tasks or with these seeds. Leave one of them out."
+        )
+    return found
 
 
 def _has_not(specs: Sequence[Spec]) -> str:

@@ -54,7 +54,8 @@ def work_through(
             return
         for ended in pool.wait():
             in_work.remove(ended.job)
-            clock.pace.learn(kind_of(ended.job), ended.seconds)
+            if ended.went_well:
+                clock.pace.learn(kind_of(ended.job), ended.seconds)
             if ended.record is not None:
                 yield ended.job, ended.record
                 continue

@@ -11,7 +11,7 @@ from denspu.benchmark.cells import Cell, failed, recorded
 from denspu.benchmark.record import Record, read_records, write_record
 from denspu.benchmark.work import Place, facts_of
 from denspu.benchmark.workers import Job
-from denspu.exceptions import InvalidParameterError
+from denspu.exceptions import DataIntegrityError, InvalidParameterError
 
 
 @dataclass
@@ -20,6 +20,8 @@ class Sheet:
 
     out: Path
     place: Place
+    cells: list[Cell]
+    """All of the spec, from whose records it is known how long a run takes."""
     wanted: list[Cell]
     known: dict[str, Record] = field(default_factory=dict)
 
@@ -32,10 +34,10 @@ class Sheet:
         ]
 
     def done(self) -> list[tuple[Job, Record]]:
-        """Return the cells that have a record, with it."""
+        """Return the cells that have a record, with it, whether wanted now or not."""
         return [
             (Job(cell, self.place), self.known[cell.id])
-            for cell in self.wanted
+            for cell in self.cells
             if cell.id in self.known
         ]
 
@@ -67,13 +69,21 @@ def borrow(sheet: Sheet) -> None:
     """Take over the records of the same cells from other specs, kept beside these."""
     beside = sorted(sheet.out.parent.glob("*.jsonl"))
     elsewhere = recorded(
-        record for path in beside if path != sheet.out for record in read_records(path)
+        record for path in beside if path != sheet.out for record in _readable(path)
     )
     for cell in sheet.wanted:
         found = elsewhere.get(cell.id)
         done = cell.id in sheet.known and not failed(sheet.known[cell.id])
         if not (done or found is None or failed(found)):
             sheet.take(cell, found)
+
+
+def _readable(path: Path) -> list[Record]:
+    """Return the records of a file that is not ours; none if it holds other things."""
+    try:
+        return read_records(path)
+    except DataIntegrityError:
+        return []
 
 
 def refuse_one_file_twice(sheets: Sequence[Sheet]) -> None:
@@ -92,7 +102,14 @@ def refuse_one_file_twice(sheets: Sequence[Sheet]) -> None:
 @contextmanager
 def only_writer(out: Path) -> Iterator[None]:
     """Keep other runs from writing to the same records."""
-    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.open("ab").close()
+    except OSError as error:
+        raise InvalidParameterError(
+            f"Records cannot be written to {out}: {error.strerror}. Name a file that "
+            "can be written (--records FILE)."
+        ) from None
     try:
         import fcntl
     except ImportError:  # pragma: no cover - not on Windows

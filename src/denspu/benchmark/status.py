@@ -11,7 +11,7 @@ from denspu.benchmark.markup import markdown_grid, plain
 from denspu.benchmark.pace import ran_on_gpu
 from denspu.benchmark.record import Record
 from denspu.benchmark.spec import Spec
-from denspu.benchmark.tables import MISSING, seconds_words
+from denspu.benchmark.tables import MISSING, span_words
 from denspu.benchmark.work import Place, encoder_folder
 
 ENCODERS = "encoders that rows share"
@@ -31,8 +31,7 @@ class Span:
     @property
     def words(self) -> str:
         """Show both ends, or one where they look the same."""
-        low, high = seconds_words(self.low), seconds_words(self.high)
-        return low if low == high else f"{low} to {high}"
+        return span_words([self.low, self.high])
 
 
 @dataclass(frozen=True)

@@ -230,9 +230,7 @@ def _line(
         name=row.name,
         values=tuple(values),
         seeds=_seeds(found, row, asked),
-        seconds=_seconds([r for t in asked for r in found.good(row, t)])
-        if asked
-        else "",
+        seconds=_seconds([found.good(row, t) for t in asked]) if asked else "",
         is_reference=row.name == found.spec.reference,
         group=row.group,
     )
@@ -282,17 +280,23 @@ def error_name(record: Record) -> str:
     return name if len(name) <= LONGEST_ERROR else f"{name[: LONGEST_ERROR - 1]}…"
 
 
-def _seconds(records: Sequence[Record]) -> str:
-    """Return the median seconds, and those of the encoder that rows share."""
-    if not records:
+def _seconds(by_task: Sequence[Sequence[Record]]) -> str:
+    """Return the median seconds, and those of the encoder that rows share.
+
+    Of several tasks the least and the most: a median over all of them may be a time
+    that none took.
+    """
+    recorded = [records for records in by_task if records]
+    if not recorded:
         return MISSING
-    text = seconds_words(median(r.seconds["total"] for r in records))
+    text = span_words([median(r.seconds["total"] for r in rs) for rs in recorded])
     shared = [
-        r.seconds["shared_encoder"] for r in records if "shared_encoder" in r.seconds
+        [r.seconds["shared_encoder"] for r in records if "shared_encoder" in r.seconds]
+        for records in recorded
     ]
-    if not shared:
+    if not any(shared):
         return text
-    return f"{text} + encoder {seconds_words(median(shared))}"
+    return f"{text} + encoder {span_words([median(s) for s in shared if s])}"
 
 
 # --- words --------------------------------------------------------------------------
@@ -320,3 +324,9 @@ def seconds_words(seconds: float) -> str:
     """
     digits = 2 if seconds < 1 else 1 if seconds < 10 else 0
     return f"{seconds:,.{digits}f}"
+
+
+def span_words(seconds: Sequence[float]) -> str:
+    """Return the least and the most of some seconds; one where they look the same."""
+    low, high = seconds_words(min(seconds)), seconds_words(max(seconds))
+    return low if low == high else f"{low} to {high}"

@@ -278,7 +278,11 @@ def _encoder_warnings(cell: Cell, place: Place) -> list[str]:
     folder = encoder_folder(cell, place)
     if cell.row.encoder == "own" or not folder.exists():
         return []
-    return [f"shared encoder: {text}" for text in _about(folder)["warnings"]]
+    try:
+        texts = _about(folder)["warnings"]
+    except DataIntegrityError:  # the cell could not use it, and its record says so
+        return []
+    return [f"shared encoder: {text}" for text in texts]
 
 
 def train_encoder(cell: Cell, place: Place) -> None:
@@ -310,7 +314,9 @@ def train_encoder(cell: Cell, place: Place) -> None:
     try:
         encoder.save(half)
         (half / ABOUT_FILE).write_text(json.dumps(about), encoding="utf-8")
-        if not folder.exists():  # another run may have been faster
-            os.replace(half, folder)
+        os.replace(half, folder)
+    except OSError:
+        if not folder.exists():  # else another run was faster
+            raise
     finally:
         shutil.rmtree(half, ignore_errors=True)

@@ -13,7 +13,7 @@ from multiprocessing import connection, get_context, parent_process
 from typing import Any, Protocol
 
 from denspu._threads import n_threads
-from denspu.benchmark.cells import Cell
+from denspu.benchmark.cells import Cell, failed
 from denspu.benchmark.record import Record
 from denspu.benchmark.work import Place, died, run_cell, train_encoder
 from denspu.exceptions import DensPUError
@@ -51,6 +51,11 @@ class Ended:
     seconds: float
     error: str | None = None
     """Why an encoder could not be trained."""
+
+    @property
+    def went_well(self) -> bool:
+        """Whether it did what it was to do."""
+        return self.error is None and not (self.record and failed(self.record))
 
     @property
     def broke_device(self) -> bool:
@@ -223,8 +228,8 @@ class Processes:
             return None
         worker.job = None
         ended: Ended = said
-        failed = ended.record is None or "error" in ended.record.extra
-        worker.end() if failed else self.idle.append(worker)
+        again = ended.went_well and not job.encoder
+        self.idle.append(worker) if again else worker.end()
         return ended
 
     def _patience(self) -> float | None:
@@ -271,7 +276,7 @@ class Processes:
         surroundings = {THREADS: str(threads)}
         if job.place.on_gpu and not job.heavy:
             surroundings[PRIORITY] = "1"
-        with environment(surroundings):
+        with environment(surroundings), undisturbed():
             process.start()
         theirs.close()
         return Worker(process, ours, heavy=job.heavy)
@@ -292,11 +297,27 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
             del os.environ[name]
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let processes begun meanwhile ignore Ctrl-C, from their first moment on.
+
+    The run that asked for them ends them. Only the main thread can see to that.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def serve(pipe: Any, threads: int) -> None:
     """Do the jobs that come through a pipe until it is closed."""
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run that asked ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # also if begun by another thread
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(min(threads, torch.get_num_threads()))
     pipe.send(READY)

@@ -44,7 +44,7 @@ def loaded_with_records(
     specs: list[Path], records: Path | None
 ) -> list[tuple[Spec, Path]]:
     """Return specs, each with its file of records."""
-    from denspu.benchmark.spec import load_spec
+    from denspu.benchmark.spec_file import load_spec
     from denspu.exceptions import InvalidParameterError
 
     if records is not None and len(specs) > 1:
@@ -102,18 +102,23 @@ def run(
     from denspu.benchmark.runner import run_specs
 
     asked = loaded_with_records(specs, records)
-    outcome = run_specs(
-        asked,
-        budget=float("inf") if budget is None else budget,
-        device=device,
-        jobs=jobs,
-        encoders=encoders,
-        seeds=tuple(seed) if seed else None,
-        rows=tuple(row) if row else None,
-        tasks=tuple(task) if task else None,
-        retry=retry,
-        cell_limit=cell_limit,
-    )
+    try:
+        outcome = run_specs(
+            asked,
+            borrowing=records is None,
+            budget=float("inf") if budget is None else budget,
+            device=device,
+            jobs=jobs,
+            encoders=encoders,
+            seeds=tuple(seed) if seed else None,
+            rows=tuple(row) if row else None,
+            tasks=tuple(task) if task else None,
+            retry=retry,
+            cell_limit=cell_limit,
+        )
+    except KeyboardInterrupt:
+        print("\nStopped. What is recorded stays; the same command goes on from there.")
+        raise typer.Exit(130) from None
     if len(specs) == 1:
         table(specs[0], records)
     else:
@@ -122,7 +127,7 @@ def run(
     print(
         f"\n{outcome.ran} cells run in {outcome.seconds:.0f} s, "
         f"{outcome.skipped} recorded before, {outcome.left} left"
-        + (" (the budget is spent)" if outcome.left else "")
+        + (" (they would not end within the budget)" if outcome.left else "")
         + "."
     )
     if failed := outcome.failed + outcome.failed_before:
@@ -161,7 +166,7 @@ def table(spec: SpecPath, records: Records = None) -> None:
     """Print the tables of a spec as Markdown."""
     from denspu.benchmark.record import read_records
     from denspu.benchmark.results import spec_markdown
-    from denspu.benchmark.spec import load_spec
+    from denspu.benchmark.spec_file import load_spec
 
     print(spec_markdown(load_spec(spec), read_records(records_of(spec, records))))
 
@@ -176,13 +181,20 @@ def figure(
 ) -> None:
     """Draw the pictures of a spec (SVG, PNG) and write a page with its tables."""
     from denspu.benchmark.record import read_records
-    from denspu.benchmark.spec import load_spec
+    from denspu.benchmark.spec_file import load_spec
+    from denspu.exceptions import InvalidParameterError
     from denspu.report.bench import save_figures, spec_page
 
     loaded = load_spec(spec)
     found = read_records(records_of(spec, records))
-    out.mkdir(parents=True, exist_ok=True)
-    page = out / f"{loaded.name}.html"
-    page.write_text(spec_page(loaded, found), encoding="utf-8")
-    for path in (page, *save_figures(loaded, found, out)):
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        pictures = save_figures(loaded, found, out)
+        page = out / f"{loaded.name}.html"
+        page.write_text(spec_page(loaded, found), encoding="utf-8")
+    except OSError as error:
+        raise InvalidParameterError(
+            f"--out {out} cannot be written to: {error.strerror}. Name another folder."
+        ) from None
+    for path in (page, *pictures):
         print(path)

@@ -17,10 +17,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from denspu._parameters import Number, OneOf
+from denspu._parameters import Number, OneOf, check
 from denspu._typing import BoolArray, FloatArray
 from denspu.exceptions import InvalidParameterError
-from denspu.metrics._pu_gate import check, scores_of
+from denspu.metrics._pu_gate import scores_of
 
 Control: TypeAlias = Literal["list", "row"]
 Tail: TypeAlias = Literal["low", "high"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from denspu._parameters import Number, OneOf, Whole
+from denspu._parameters import Number, OneOf, Whole, check
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
 from denspu.exceptions import InvalidParameterError
@@ -28,7 +28,6 @@ from denspu.metrics._pu_gate import (
     Population,
     Rows,
     Scenario,
-    check,
     groups_of,
     prior_errors,
     scores_of,

@@ -15,12 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from denspu._folds import deal_even_folds
-from denspu._parameters import Number, OneOf
+from denspu._parameters import Number, OneOf, check
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
 from denspu._words import many
 from denspu.exceptions import InvalidInputError
-from denspu.metrics._pu_gate import check, groups_of, scores_of
+from denspu.metrics._pu_gate import groups_of, scores_of
 
 LEAST = 10
 """Rows of P and of U that a test needs."""

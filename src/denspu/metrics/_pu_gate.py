@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy.stats import norm
 
-from denspu._parameters import Number, Rule
+from denspu._parameters import Number, check
 from denspu._typing import FloatArray, IntArray
 from denspu._words import many
 from denspu.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
@@ -19,15 +19,6 @@ Rows: TypeAlias = Literal["these", "new"]
 
 FEW = 5
 """Held-out positives below which a warning is due."""
-
-
-def check(argument: str, value: object, *rules: Rule) -> None:
-    """Refuse a value that no rule allows."""
-    if not any(rule.allows(value) for rule in rules):
-        allowed = " or ".join(str(rule) for rule in rules)
-        raise InvalidParameterError(
-            f"{argument} must be {allowed}. Got {value!r} instead."
-        )
 
 
 def scores_of(argument: str, scores: Any) -> FloatArray:

@@ -7,12 +7,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from denspu._parameters import Number, OneOf, Whole
+from denspu._parameters import Number, OneOf, Whole, check
 from denspu._typing import FloatArray, RandomState
 from denspu._words import does, many
 from denspu.exceptions import InvalidParameterError
 from denspu.metrics._pu import PUReport, pu_metrics
-from denspu.metrics._pu_gate import check, scores_of
+from denspu.metrics._pu_gate import scores_of
 
 Rule: TypeAlias = Literal["prior", "recall", "precision", "top"]
 

@@ -105,7 +105,7 @@ def spec_page(spec: Spec, records: Sequence[Record]) -> str:
     if found:
         parts.append("<h2>Comparison, seed by seed</h2>")
         parts.append(_scroll(differences_html(spec, found)))
-        parts.append(f'<p class="soft">{escape(how_to_read(spec))}</p>')
+        parts.append(f'<p class="soft">{escape(how_to_read(spec, found))}</p>')
     for name, figure in figures_of(spec, records).items():
         parts.append(f"<h2>{CAPTIONS[name]}</h2>")
         picture = inline_svg(figure, name, f"{CAPTIONS[name]}: {spec.title}")
