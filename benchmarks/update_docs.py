@@ -53,6 +53,7 @@ SOURCES = {
     "fit-images": "fit_images.py",
     "export": "export_table.py",
     "bench-cost": "bench_cost.py",
+    "bench-seconds": "costs.py",
     "bench-missing": "results.py:missing",
     "vpu-settings": "vpu_settings.py",
     "short-rounds": "short_rounds.py",

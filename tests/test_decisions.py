@@ -78,6 +78,18 @@ def test_thresholds_by_rule(rule):
         assert choice.report.prior_in_unlabeled == pytest.approx(INSIDE)
 
 
+def test_a_share_known_from_elsewhere_moves_the_cut():
+    model = fitted()
+    for share, called in ((0.1, 20), (0.45, 90)):
+        model.set_threshold(prior_in_unlabeled=share)
+        assert model.predict(X)[Y == 0].sum() == called
+        assert model.threshold_choice_.rule == "prior"
+        told = model.threshold_choice_.report
+        assert told.prior_in_unlabeled == pytest.approx(share)
+        assert told["recall"] == model.evaluate(prior_in_unlabeled=share)["recall"]
+    assert model.evidence_.prior_in_unlabeled == pytest.approx(INSIDE)  # as it was
+
+
 def test_a_value_forgets_the_choice():
     model = fitted().set_threshold(top=10).set_threshold(0.0)
     assert not hasattr(model, "threshold_choice_")
@@ -94,6 +106,7 @@ def test_a_value_forgets_the_choice():
         ({"top": 2.5}, r"top must be an integer in \[1, inf\)?. Got 2.5"),
         ({"top": 201}, r"top=201 must be an integer in \[1, 200\]"),
         ({"prior": False}, "prior must be True. Got False"),
+        ({"prior_in_unlabeled": 1.4}, r"prior_in_unlabeled must be .*\[0, 1\]. Got 1.4"),
         ({"value": "high"}, "value must be a number .* Got 'high'"),
         ({"value": np.nan}, "value must be a number .* Got nan"),
     ],

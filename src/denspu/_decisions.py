@@ -35,6 +35,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "precision": (Number(0, 1, "right"),),
     "top": (Whole(1),),
     "prior": (OneOf(True),),
+    "prior_in_unlabeled": (Number(0, 1),),
 }
 
 
@@ -59,6 +60,7 @@ class Decisions:
         precision: float | None = None,
         top: int | None = None,
         prior: bool | None = None,
+        prior_in_unlabeled: float | None = None,
     ) -> Self:
         """Move the cut of ``predict`` without fitting again; give one argument.
 
@@ -77,16 +79,20 @@ class Decisions:
             So many of the highest rows of U: a review budget.
         prior : True, optional
             As many rows of U as there should be positives.
+        prior_in_unlabeled : float, optional
+            The same, if you know the share of positives inside U better than the
+            model does: where labels are biased it cannot tell.
         """
         check_is_fitted(self)
         given = {"value": value, "recall": recall, "precision": precision}
         given |= {"top": top, "prior": prior}
+        given |= {"prior_in_unlabeled": prior_in_unlabeled}
         asked = {name: v for name, v in given.items() if v is not None}
         if len(asked) != 1:
             told = ", ".join(f"{k}={v!r}" for k, v in asked.items()) or "none"
             raise InvalidParameterError(
                 "set_threshold takes exactly one of a value, recall=, precision=, "
-                f"top= or prior=True. Got {told}."
+                f"top=, prior=True or prior_in_unlabeled=. Got {told}."
             )
         rule, target = next(iter(asked.items()))
         rules = RULES.get(rule, (Number(),))

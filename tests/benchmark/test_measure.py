@@ -147,6 +147,31 @@ def test_the_model_never_sees_the_oracle(benchmark, pu):
     assert seen["more"] == {}
 
 
+def test_a_share_of_the_unlabelled_is_called_where_one_is_asked_for(benchmark, pu):
+    class Reads:
+        """Knows the brightness of a picture, and calls none positive by itself."""
+
+        def fit(self, X, y):
+            return self
+
+        def decision_function(self, X):
+            return X.reshape(len(X), -1).mean(axis=1) - 1000.0
+
+    def recall(share):
+        found = measure(
+            Reads(), pu, benchmark, method="m", variant="v", seed=0, share_called=share
+        )
+        return found.metrics["recall"]
+
+    assert recall(None) == 0.0
+    bright = benchmark.X_test.reshape(len(benchmark.X_test), -1).mean(axis=1)
+    of_unlabeled = pu.X[pu.y == 0].reshape(int((pu.y == 0).sum()), -1).mean(axis=1)
+    positive = np.isin(benchmark.y_test, benchmark.positive)
+    for share in (0.25, 0.5):
+        cut = np.sort(of_unlabeled)[-round(share * len(of_unlabeled))]
+        assert recall(share) == pytest.approx(np.mean(bright[positive] > cut))
+
+
 def test_device_name_counts_threads():
     assert device_name("cpu").startswith("cpu, ")
     assert device_name("cpu").endswith(" threads")

@@ -123,6 +123,18 @@ def test_a_title_does_not_change_which_run_it_is():
     assert spec_hash(one) != spec_hash(two)
 
 
+def test_a_cut_is_another_run_and_none_the_one_of_before():
+    own = cells_of(spec_of({**FAST, "cut": "own"}))[0]
+    assert own.id == cells_of(spec_of(FAST))[0].id
+    moved = cells_of(spec_of({**FAST, "cut": "true prior"}))[0]
+    assert moved.id != own.id
+    records = [run_cell(cell, Place("cpu")) for cell in (own, moved)]
+    assert [r.extra["cut"] for r in records] == ["own", "true prior"]
+    ranking, again = (r.metrics["roc_auc"] for r in records)
+    assert ranking == again
+    assert records[0].metrics["recall"] != records[1].metrics["recall"]
+
+
 @pytest.mark.parametrize(
     "change",
     [

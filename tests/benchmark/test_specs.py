@@ -798,6 +798,10 @@ MISTAKES = {
         changed("rows", 2, "selection", "label-free"),
         ["selection='label-free' of row 'oracle'", "no use to"],
     ),
+    "a cut for true labels": (
+        changed("rows", 2, "cut", "true prior"),
+        ["cut='true prior' of row 'oracle'", "no use to"],
+    ),
     "a path of its own": (
         changed("path", "elsewhere.toml"),
         ["spec 'mine' gives itself a path"],

@@ -18,6 +18,8 @@ SHAPES_NOTHING = (
     "group",
 )
 """Settings that change how a table reads or a run is laid out, not what is measured."""
+ADDED_LATER = {"cut": "own"}
+"""Settings that earlier records do not know, and what these were run with."""
 OF_LABELS = ("n_labeled", "share_of", "mechanism")
 """Settings of a task that change labels alone, where every row keeps its place."""
 
@@ -124,7 +126,12 @@ def asdict_of(thing: Any) -> dict[str, Any]:
 
 
 def _facts(thing: Task | Row) -> dict[str, Any]:
-    return {k: v for k, v in asdict_of(thing).items() if k not in SHAPES_NOTHING}
+    facts = asdict_of(thing)
+    return {
+        name: value
+        for name, value in facts.items()
+        if name not in SHAPES_NOTHING and ADDED_LATER.get(name, ...) != value
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from denspu._thresholds import prior_cut
+from denspu._validation import take_rows
 from denspu.benchmark.record import Record
 from denspu.data import Benchmark, PUDataset
 from denspu.metrics import oracle_metrics
@@ -23,16 +25,22 @@ def measure(
     seed: int,
     labels: Any = None,
     known_negative: Any = None,
+    share_called: float | None = None,
 ) -> Record:
     """Fit ``model`` on ``pu`` and return the record of its test figures.
 
     The model sees ``pu.X`` and ``pu.y`` alone; the oracle is opened afterwards. A
-    supervised comparison gives its own ``labels`` and ``known_negative``.
+    supervised comparison gives its own ``labels`` and ``known_negative``. With
+    ``share_called`` the cut is moved so that this share of U is called positive.
     """
     given = {} if known_negative is None else {"known_negative": known_negative}
     start = time.perf_counter()
     model.fit(pu.X, pu.y if labels is None else labels, **given)
     fit_seconds = time.perf_counter() - start
+    cut = 0.0
+    if share_called is not None:
+        of_unlabeled = model.decision_function(take_rows(pu.X, np.asarray(pu.y) == 0))
+        cut = prior_cut(of_unlabeled, share_called)
     y_test = np.isin(benchmark.y_test, benchmark.positive).astype(np.int64)
     stages = getattr(model, "stages_", None)
     return Record(
@@ -41,7 +49,7 @@ def measure(
         variant=variant,
         n_labeled=pu.n_labeled,
         seed=seed,
-        metrics=oracle_metrics(y_test, model.decision_function(benchmark.X_test)),
+        metrics=oracle_metrics(y_test, model.decision_function(benchmark.X_test) - cut),
         estimates=_label_free(stages),
         seconds={**(stages.seconds if stages else {}), "total": fit_seconds},
         device=device_name(getattr(model, "device_", "cpu")),

@@ -13,6 +13,7 @@ from typing import Any, Literal
 Prior = Literal["none", "true", "estimate"]
 Encoder = Literal["own", "shared"]
 Oracle = Literal["no", "negatives", "all"]
+Cut = Literal["own", "true prior"]
 
 METRICS = (
     "accuracy",
@@ -64,6 +65,9 @@ class Row:
     encoder: Encoder = "own"
     """``shared``: the frozen contrastive encoder that is trained once for each seed and
     data, as our default trains its own."""
+    cut: Cut = "own"
+    """Above which score a row is called positive: the method's own rule, or so that the
+    true share of U is. For methods that take no prior, beside others that are told."""
     oracle: Oracle = "no"
     """True labels that a supervised row may see: P and as many true negatives, or
     all."""

@@ -205,7 +205,7 @@ def _check_row(row: Row, where: str) -> None:
     if supervised:
         from denspu.benchmark.oracle import Supervised
 
-        for key, usual in (("prior", "none"), ("selection", "last")):
+        for key, usual in (("prior", "none"), ("selection", "last"), ("cut", "own")):
             if getattr(row, key) != usual:
                 raise InvalidParameterError(
                     f"{key}={getattr(row, key)!r} of row {row.name!r} in {where} is of "

@@ -24,6 +24,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "prior": ("none", "true", "estimate"),
     "encoder": ("own", "shared"),
     "oracle": ("no", "negatives", "all"),
+    "cut": ("own", "true prior"),
     "selection": ("last", "label-free"),
     "layout": ("metrics", "tasks"),
 }

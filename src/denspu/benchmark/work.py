@@ -93,6 +93,7 @@ def facts_of(cell: Cell, place: Place) -> dict[str, Any]:
         "cell": cell.id,
         "task": cell.task.name,
         "prior_given": cell.row.prior,
+        "cut": cell.row.cut,
         "encoder": cell.row.encoder,
         "oracle_labels": cell.row.oracle,
         "selection": cell.row.selection,
@@ -139,6 +140,9 @@ def _measured(cell: Cell, place: Place) -> Record:
         seed=cell.seed,
         labels=labels,
         known_negative=known,
+        share_called=pu.oracle.prior_in_unlabeled
+        if cell.row.cut == "true prior"
+        else None,
     )
     if shared is None:
         return record

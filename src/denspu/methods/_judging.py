@@ -136,6 +136,8 @@ def with_estimated_prior(
 
 def choose(evidence: Evidence, rule: Any, target: Any) -> ThresholdChoice:
     """Return the threshold of a rule."""
+    if rule == "prior_in_unlabeled":
+        rule, evidence = "prior", with_prior(evidence, target)
     n = len(evidence.unlabeled)
     if rule == "top" and not Whole(1, n).allows(target):
         raise InvalidParameterError(
