@@ -106,7 +106,10 @@ def test_a_value_forgets_the_choice():
         ({"top": 2.5}, r"top must be an integer in \[1, inf\)?. Got 2.5"),
         ({"top": 201}, r"top=201 must be an integer in \[1, 200\]"),
         ({"prior": False}, "prior must be True. Got False"),
-        ({"prior_in_unlabeled": 1.4}, r"prior_in_unlabeled must be .*\[0, 1\]. Got 1.4"),
+        (
+            {"prior_in_unlabeled": 1.4},
+            r"prior_in_unlabeled must be .*\[0, 1\]. Got 1.4",
+        ),
         ({"value": "high"}, "value must be a number .* Got 'high'"),
         ({"value": np.nan}, "value must be a number .* Got nan"),
     ],

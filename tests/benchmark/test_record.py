@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from dataclasses import asdict
 
@@ -80,6 +81,36 @@ def test_commit_from_the_environment_wins(monkeypatch):
     monkeypatch.setenv("DENSPU_COMMIT", "abc123")
     assert commit() == "abc123"
     assert record().commit == "abc123"
+
+
+def test_changes_of_the_package_make_a_commit_dirty_and_no_others(
+    tmp_path, monkeypatch
+):
+    def git(*words):
+        identity = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+        done = ["git", *identity, *words]
+        return subprocess.run(done, cwd=tmp_path, check=True, capture_output=True)
+
+    package = tmp_path / "src" / "denspu"
+    source = package / "benchmark" / "record.py"
+    source.parent.mkdir(parents=True)
+    source.write_text("one")
+    (tmp_path / "records.jsonl").write_text("")
+    monkeypatch.delenv("DENSPU_COMMIT", raising=False)
+    monkeypatch.setattr("denspu.benchmark.record.PACKAGE", package)
+    git("init", "-q")
+    assert commit() == "unknown"  # it belongs to no commit of this repository
+    git("add", "-A")
+    git("commit", "-qm", "first")
+    name = git("rev-parse", "HEAD").stdout.decode()[:12]
+    assert commit() == name
+    (tmp_path / "records.jsonl").write_text("{}")
+    assert commit() == name
+    (package / "new.py").write_text("new")
+    assert commit() == f"{name}-dirty"
+    (package / "new.py").unlink()
+    source.write_text("two")
+    assert commit() == f"{name}-dirty"
 
 
 def test_commit_without_git_is_unknown(monkeypatch):

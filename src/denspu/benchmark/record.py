@@ -25,6 +25,7 @@ import numpy as np
 from denspu._version import __version__
 from denspu.exceptions import DataIntegrityError
 
+PACKAGE = Path(__file__).parent.parent
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
 
 
@@ -63,20 +64,32 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Return the source's commit: ``DENSPU_COMMIT``, else what git says."""
+    """Return the source's commit: ``DENSPU_COMMIT``, else what git says.
+
+    It is ``-dirty`` where files of the package differ from it. Others do not count:
+    the records themselves change while they are written.
+    """
     if given := os.environ.get("DENSPU_COMMIT"):
         return given
     try:
-        answer = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
+        if not _git("ls-files", "--", "benchmark"):
+            return "unknown"  # installed inside a repository of something else
+        name = _git("describe", "--always", "--abbrev=12")
+        changed = _git("status", "--porcelain", "--", ".")
     except (OSError, subprocess.SubprocessError):
         return "unknown"
+    return f"{name}-dirty" if changed else name
+
+
+def _git(*words: str) -> str:
+    answer = subprocess.run(
+        ["git", *words],
+        cwd=PACKAGE,
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
     return answer.stdout.strip()
 
 

@@ -100,8 +100,6 @@ def spec_page(spec: Spec, records: Sequence[Record]) -> str:
         parts.append(_list(verdicts(spec, found)))
     parts.append("<h2>Table</h2>")
     parts += [_scroll(to_html(table)) for table in tables_of(spec, records)]
-    parts.append(_list(notes_of(spec, records)))
-    parts.append(f"<pre><code>{escape(command_of(spec))}</code></pre>")
     if found:
         parts.append("<h2>Comparison, seed by seed</h2>")
         parts.append(_scroll(differences_html(spec, found)))
@@ -110,6 +108,9 @@ def spec_page(spec: Spec, records: Sequence[Record]) -> str:
         parts.append(f"<h2>{CAPTIONS[name]}</h2>")
         picture = inline_svg(figure, name, f"{CAPTIONS[name]}: {spec.title}")
         parts.append(f'<figure class="scroll">{picture}</figure>')
+    parts.append("<h2>How it was made</h2>")
+    parts.append(_list(notes_of(spec, records)))
+    parts.append(f"<pre><code>{escape(command_of(spec))}</code></pre>")
     return _page(spec.title, "\n".join(parts))
 
 
