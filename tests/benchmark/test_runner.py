@@ -329,9 +329,12 @@ def test_an_encoder_that_would_not_end_in_time_is_not_begun(tmp_path):
 
 def test_a_run_that_raised_does_not_make_the_next_seem_short():
     clock = Clock(100.0)
-    clock.pace.learn(kind_of(jobs_of(spec_of(OTHER))[0]), 150.0)
+    clock.pace.learn(kind_of(jobs_of(spec_of(OTHER))[0]), 80.0)
     (job,) = jobs_of(spec_of(FAST))
-    list(work_through([job], Watched(), clock))  # it ends at once with an error
+    assert (
+        len(list(work_through([job], Watched(), clock))) == 1
+    )  # with an error, at once
+    clock.began -= 50
     assert not clock.allows(job)
 
 
