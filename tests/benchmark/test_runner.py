@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +37,7 @@ from denspu.benchmark.workers import (
     Job,
     Processes,
     environment,
+    undisturbed,
 )
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import (
@@ -336,6 +338,22 @@ def test_a_run_that_raised_does_not_make_the_next_seem_short():
     )  # with an error, at once
     clock.began -= 50
     assert not clock.allows(job)
+
+
+def test_processes_ignore_ctrl_c_from_their_first_moment_on():
+    before = signal.getsignal(signal.SIGINT)
+    with undisturbed():
+        code = "import signal; print(signal.getsignal(signal.SIGINT))"
+        told = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert told.strip() in (str(signal.SIG_IGN), str(int(signal.SIG_IGN)))
+    assert signal.getsignal(signal.SIGINT) is before
+    with ThreadPoolExecutor(1) as pool:  # where signals cannot be set
+
+        def elsewhere():
+            with undisturbed():
+                return True
+
+        assert pool.submit(elsewhere).result()
 
 
 @pytest.mark.parametrize(

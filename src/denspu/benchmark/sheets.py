@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from denspu.benchmark.cells import Cell, failed, recorded
 from denspu.benchmark.record import Record, read_records, write_record
@@ -102,20 +103,12 @@ def refuse_one_file_twice(sheets: Sequence[Sheet]) -> None:
 @contextmanager
 def only_writer(out: Path) -> Iterator[None]:
     """Keep other runs from writing to the same records."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.open("ab").close()
-    except OSError as error:
-        raise InvalidParameterError(
-            f"Records cannot be written to {out}: {error.strerror}. Name a file that "
-            "can be written (--records FILE)."
-        ) from None
-    try:
-        import fcntl
-    except ImportError:  # pragma: no cover - not on Windows
-        yield
-        return
-    with out.open("ab") as file:
+    with _opened(out) as file:
+        try:
+            import fcntl
+        except ImportError:  # pragma: no cover - not on Windows
+            yield
+            return
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -124,3 +117,14 @@ def only_writer(out: Path) -> Iterator[None]:
                 "one its own file."
             ) from None
         yield
+
+
+def _opened(out: Path) -> BinaryIO:
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        return out.open("ab")
+    except OSError as error:
+        raise InvalidParameterError(
+            f"Records cannot be written to {out}: {error.strerror}. Name a file that "
+            "can be written (--records FILE)."
+        ) from None
