@@ -70,10 +70,13 @@ class Entry:
         module, _, name = self.target.partition(":")
         return getattr(importlib.import_module(module), name)
 
+    def takes(self) -> frozenset[str]:
+        """Return the names of the class's parameters."""
+        return frozenset(inspect.signature(self.load()).parameters)
+
     def build(self, **parameters: Any) -> Any:
         """Return an instance; unknown parameters are refused with a suggestion."""
-        cls = self.load()
-        allowed = set(inspect.signature(cls).parameters)
+        cls, allowed = self.load(), self.takes()
         for name in parameters:
             if name.split("__")[0] not in allowed:
                 raise InvalidParameterError(

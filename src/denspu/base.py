@@ -276,6 +276,8 @@ class RefinerInput:
     """The fitted encoder, for refiners that go on training its network."""
     deadline: Deadline
     """When to be done."""
+    prior_known: bool = False
+    """Whether the share was given by the user, and is not to be estimated anew."""
 
     @property
     def unlabeled(self) -> BoolArray:

@@ -614,6 +614,18 @@ def test_prior_and_scenario_are_those_of_the_task(monkeypatch, scenario):
         assert seen["model"].scenario == scenario
 
 
+@pytest.mark.parametrize("scenario", ["one-sample", "two-sample"])
+def test_our_default_may_be_told_the_prior_of_all_rows(monkeypatch, scenario):
+    """It takes P and U together, whoever drew them."""
+    seen = watch_fit(monkeypatch, DensPU)
+    row = {"name": "told", "method": "dens_pu", "prior": "true"}
+    cell = cells_of(spec_of(row, scenario=scenario))[0]
+    run_cell(cell, Place("cpu"))
+    pu, _ = make_data(cell.task, 10)
+    rows = np.where(pu.y == 1, True, pu.oracle.labels)
+    assert seen["model"].prior == pytest.approx(rows.mean())
+
+
 def test_an_encoder_belongs_to_a_task_and_a_seed():
     row = {**FAST, "encoder": "shared"}
     cells = [

@@ -39,6 +39,7 @@ from denspu.exceptions import (
     DensPUWarning,
     InvalidInputError,
     InvalidParameterError,
+    PriorDisagreementWarning,
     SelectionWarning,
     UnusedInputWarning,
     WeakBoundaryWarning,
@@ -441,6 +442,65 @@ def test_known_negatives_count_in_both_priors():
     facts = model.stages_["refine"].facts  # of all of U, as the attributes are
     assert facts["prior_in_unlabeled"] == model.prior_in_unlabeled_
     assert tuple(facts["prior_interval"]) == model.prior_interval_
+
+
+# --- a prior that is known ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def biased():
+    """Two kinds of positives, of which the second has hardly a label."""
+    rng = np.random.default_rng(0)
+    centre = np.repeat([[4, 0], [-2.5, 2.5], [0, -3]], [300, 300, 600], axis=0)
+    X = centre + rng.normal(size=(1200, 2))
+    truth = np.arange(1200) < 600
+    y = np.zeros(1200, dtype=int)
+    y[:95], y[300:305] = 1, 1
+    return X, y, truth
+
+
+def test_a_known_prior_finds_kinds_that_have_hardly_a_label(biased):
+    X, y, truth = biased
+    hidden = truth & (y == 0)
+    alone = DensPU(random_state=0).fit(X, y)
+    with pytest.warns(PriorDisagreementWarning, match="given at random"):
+        told = DensPU(prior=0.5, random_state=0).fit(X, y)
+    recall = [model.predict(X)[hidden].mean() for model in (alone, told)]
+    assert recall[0] < 0.6
+    assert recall[1] > 0.8
+    assert told.predict(X)[y == 0].mean() == pytest.approx(500 / 1100, abs=0.03)
+    assert told.prior_ == pytest.approx(0.5)
+    inside = pytest.approx(500 / 1100)
+    assert (told.prior_in_unlabeled_, *told.prior_interval_) == (inside,) * 3
+    facts = told.stages_["label"].facts
+    assert facts["prior_told"]
+    assert facts["estimated"] < 0.35
+
+
+def test_a_known_prior_counts_held_out_positives_and_known_negatives(data):
+    X, y, _ = data
+    known = np.arange(140) >= 120
+    model = DensPU(prior=80 / 140, random_state=0)
+    model.fit(X, y, known_negative=known, holdout=0.25)
+    assert model.prior_ == pytest.approx(80 / 140)
+    assert model.prior_in_unlabeled_ == pytest.approx(40 / 100)
+    share = model.stages_["label"].facts["prior_in_unlabeled"]
+    assert share == pytest.approx((40 + 10) / (100 + 10 - 20))
+    assert model.evidence_.prior_from == "given"
+    assert model.evidence_.prior_in_unlabeled == pytest.approx(40 / 80)
+
+
+@pytest.mark.parametrize("prior", [40 / 140, 0.1])
+def test_a_prior_below_the_labelled_share_is_refused_before_the_walk(data, prior):
+    model = DensPU(prior=prior)
+    with pytest.raises(InvalidParameterError, match="share, or prior='estimate'"):
+        model.fit(data[0], data[1])
+    assert not hasattr(model, "stages_")
+
+
+def test_the_papers_ending_takes_no_prior(data):
+    with pytest.warns(UnusedInputWarning, match="prior=0.6 plays no part"):
+        quick(prior=0.6).fit(data[0], data[1])
 
 
 def test_time_is_handed_down(data):

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from denspu._validation import PUInput
 from denspu.base import RARE
-from denspu.exceptions import DegenerateFitWarning, FewRowsWarning, RoughPriorWarning
+from denspu.exceptions import (
+    DegenerateFitWarning,
+    FewRowsWarning,
+    PriorDisagreementWarning,
+    RoughPriorWarning,
+)
 from denspu.methods import _labelling
 from denspu.methods._labelling import (
     FirstLabels,
     first_labels,
+    warn_if_contradicted,
     warn_if_extreme,
     warn_if_few,
     warn_if_rough,
@@ -92,6 +99,51 @@ def test_facts():
         "high": found.prior.high,
         "path": "labels",
     }
+
+
+def test_a_share_that_is_told_is_that_of_the_rows_whose_label_is_open():
+    positive, unlabeled, _ = scores()
+    data = rows(known=range(100))
+    found = first_labels(positive, unlabeled, data, rng(), told=0.4)
+    inside = found.labels[data.unlabeled]
+    assert (inside[:100] == 0).all()
+    assert inside[100:].mean() == pytest.approx(0.4)
+    assert found.told
+    assert found.prior.prior_in_unlabeled == 0.4
+    alone = first_labels(positive, unlabeled, data, rng())
+    assert not alone.told
+    facts = found.facts()
+    assert facts["prior_told"] is True
+    assert facts["estimated"] == alone.prior.prior_in_unlabeled
+
+
+def told(share, estimated, low, high):
+    prior = replace(estimate(share), low=share, high=share)
+    other = PriorEstimate(estimated, low, high, 0.9, 0.0, N_POSITIVE, N_UNLABELED)
+    return FirstLabels(np.zeros(1), np.zeros(1), prior, other)
+
+
+def test_a_share_that_the_scores_speak_against_is_told():
+    words = r"40.0% of U .* speak for 5.0% \(2.0% to 9.0%\)"
+    with pytest.warns(PriorDisagreementWarning, match=words):
+        warn_if_contradicted(told(0.4, 0.05, 0.02, 0.09))
+    with pytest.warns(PriorDisagreementWarning):
+        warn_if_contradicted(told(0.2, 0.3, 0.25, 0.35))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        told(0.4, 0.05, 0.02, 0.41),  # inside the interval
+        told(0.4, 0.25, 0.22, 0.28),  # outside, but near
+        first(0.4),  # nobody told anything
+    ],
+    ids=["inside", "near", "not told"],
+)
+def test_a_share_that_may_be_right_is_not(first):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_contradicted(first)
 
 
 @pytest.mark.parametrize(

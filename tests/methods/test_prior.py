@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,12 @@ from denspu._random import Randomness
 from denspu._validation import PUInput
 from denspu.exceptions import InvalidParameterError
 from denspu.methods import _prior
-from denspu.methods._prior import doubtful_share, resolve_prior
+from denspu.methods._prior import (
+    doubtful_share,
+    resolve_prior,
+    share_inside,
+    share_of_free,
+)
 
 
 def data(n=200, n_positive=20, groups=None):
@@ -50,6 +57,28 @@ def test_a_given_prior_is_the_overall_one():
 def test_a_prior_below_the_labelled_share_is_refused():
     with pytest.raises(InvalidParameterError, match="carry a label already"):
         resolve_prior(0.1, data(), "one-sample", Randomness(0))
+
+
+def test_only_a_method_that_asks_for_the_scenario_is_told_to_change_it():
+    with pytest.raises(InvalidParameterError, match="scenario='two-sample'"):
+        share_inside(0.1, 20, 200, "one-sample")
+    with pytest.raises(InvalidParameterError, match=r"or prior='estimate'\.$"):
+        share_inside(0.1, 20, 200, "one-sample", asks=False)
+
+
+def test_the_share_of_the_rows_whose_label_is_open():
+    """200 rows, 20 of them labelled: 0.3 leaves 40 positives for 180 rows of U."""
+    rows = data()
+    assert share_of_free(0.3, rows) == pytest.approx(40 / 180)
+    known = np.arange(200) >= 100
+    assert share_of_free(0.3, replace(rows, known_negative=known)) == 40 / 80
+    with pytest.raises(InvalidParameterError, match="carry a label already"):
+        share_of_free(0.1, rows)
+    known = np.arange(200) >= 60
+    with pytest.raises(
+        InvalidParameterError, match=r"means 40 positives .* all but 40"
+    ):
+        share_of_free(0.3, replace(rows, known_negative=known))
 
 
 def test_what_cannot_be_estimated_asks_for_a_number():

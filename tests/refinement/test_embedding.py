@@ -89,6 +89,19 @@ def test_it_beats_its_start(task, least):
     assert refiner.prior_.prior_in_unlabeled == pytest.approx(share, abs=0.12)
 
 
+@pytest.mark.parametrize("prior", ["refit", "start"])
+@pytest.mark.parametrize("share", [0.15, 0.5])
+def test_a_known_share_stands(prior, share):
+    """The scores speak for 0.33; the cut follows what is known, in every round."""
+    task = gaussians(gap=2.0)
+    start = task.start(prior_in_unlabeled=share, prior_known=True)
+    refiner = quick(prior=prior).refine(start)
+    found = refiner.prior_
+    assert found.prior_in_unlabeled == found.low == found.high == share
+    called = refiner.labels_[task.unlabeled] > 0.5
+    assert called.mean() == pytest.approx(share, abs=1 / len(called))
+
+
 def test_labels_that_mean_nothing_teach_nothing():
     task = gaussians()
     rng = np.random.default_rng(0)

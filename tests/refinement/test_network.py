@@ -215,6 +215,18 @@ def test_the_ratio_has_half_a_say_in_the_prior(begin, first_labels):
     assert called == pytest.approx(share * start.unlabeled.sum(), abs=1.5)
 
 
+def test_the_ratio_has_no_say_in_a_prior_that_is_known(
+    begin, first_labels, networks_say
+):
+    start = begin(prior_in_unlabeled=0.2, prior_known=True)
+    networks_say(start.scores + start.positive)
+    refiner = small(risk_epochs=1, **ONE).refine(start)
+    assert refiner.facts()["networks_used"]
+    assert refiner.prior_.low == refiner.prior_.high == 0.2
+    called = np.sum(first_labels[0][start.unlabeled] > 0.5)
+    assert called == pytest.approx(0.2 * start.unlabeled.sum(), abs=1)
+
+
 def test_the_risk_alone_finds_the_positives(begin):
     """Start labels say nothing: what is learned comes from P, U and the prior."""
     start = begin(labels=np.where(begin().positive, 1.0, 0.5))

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from denspu.priors import PriorEstimate
-from denspu.refinement.posterior import cut_between, joined, posterior
+from denspu.refinement.posterior import adding_up, cut_between, joined, posterior
 
 
 def mixture(share=0.3, n_positive=800, n_unlabeled=4000, gap=3.0, seed=0):
@@ -96,6 +96,64 @@ def test_cut_by_hand(probability, cut):
     scores = np.array([1.0, 2.0, 3.0])
     assert cut_between(scores, np.array(probability)) == cut
     assert np.array_equal(scores > cut, np.array(probability) > 0.5)
+
+
+@pytest.mark.parametrize("share", [0.15, 0.3, 0.5])
+def test_a_known_share_stands_and_the_probabilities_add_up_to_it(share):
+    """The scores say 0.3: they do not overrule what is known, and keep their order."""
+    positive, unlabeled, _ = mixture()
+    told = posterior(positive, unlabeled, rng=np.random.default_rng(0), known=share)
+    alone = found(positive, unlabeled)
+    assert told.unlabeled.mean() == pytest.approx(share)
+    assert told.n_positive == share * len(unlabeled)
+    prior = told.prior
+    assert prior.prior_in_unlabeled == prior.low == prior.high == share
+    assert told.estimated == alone.prior
+    assert alone.estimated is None
+    assert (np.diff(told.unlabeled[np.argsort(unlabeled)]) >= 0).all()
+    assert np.array_equal(unlabeled > told.cut, told.unlabeled > 0.5)
+
+
+def test_a_known_share_wins_over_an_earlier_one():
+    positive, unlabeled, _ = mixture()
+    told = posterior(
+        positive,
+        unlabeled,
+        rng=np.random.default_rng(0),
+        earlier=(0.9, (0.89, 0.91)),
+        known=0.2,
+    )
+    assert told.prior.prior_in_unlabeled == 0.2
+
+
+def by_halving(odds, total):
+    """Look for the factor that makes the probabilities add up, one step at a time."""
+    low, high = 0.0, 1e9
+    for _ in range(200):
+        middle = (low + high) / 2
+        if np.minimum(middle * odds, 1).sum() < total:
+            low = middle
+        else:
+            high = middle
+    return np.minimum(high * odds, 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("total", [0.0, 0.5, 7.3, 30.0, 39.9])
+def test_probabilities_that_add_up_against_a_twin(seed, total):
+    rng = np.random.default_rng(seed)
+    odds = rng.lognormal(0, 2, 50) * (np.arange(50) < 40)
+    odds = rng.permutation(np.round(odds, 1) + 0.1 * (odds > 0))  # some are equal
+    found = adding_up(odds, total)
+    assert found.sum() == pytest.approx(total)
+    np.testing.assert_allclose(found, by_halving(odds, total), atol=1e-9)
+
+
+def test_what_rows_of_some_odds_cannot_hold_goes_to_the_others_alike():
+    odds = np.array([0.0, 3.0, 0.0, 0.5, 0.0, 0.0])
+    assert adding_up(odds, 3.0).tolist() == [0.25, 1, 0.25, 1, 0.25, 0.25]
+    assert adding_up(odds, 2.0).tolist() == [0, 1, 0, 1, 0, 0]
+    assert adding_up(np.ones(3), 3.0).tolist() == [1, 1, 1]
 
 
 def estimate(share, low, high):

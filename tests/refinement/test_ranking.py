@@ -124,6 +124,15 @@ def test_the_given_prior_moves_the_cut_and_nothing_else(fitted, test_rows):
     np.testing.assert_allclose(moved, moved[0])
 
 
+def test_a_known_prior_is_not_read_off_the_ranking(fitted):
+    start = replace(fitted[1], prior_in_unlabeled=0.05, prior_known=True)
+    model = screening().refine(start)
+    assert fitted[0].prior_ is not None
+    assert model.prior_ is None
+    assert model.prior_in_unlabeled_ == 0.05
+    assert model.n_called_ == pytest.approx(0.05 * start.unlabeled.sum(), abs=5)
+
+
 def test_labels_keep_what_is_known():
     start, _ = problem(n_negative=1_000)
     known = np.zeros(len(start.Z), dtype=bool)

@@ -232,6 +232,25 @@ def test_a_prior_that_is_known_is_kept(tmp_path):
     assert inside == pytest.approx((26 - 4) / 100)
 
 
+@pytest.mark.parametrize("scenario", ["one-sample", "two-sample"])
+def test_a_prior_that_is_known_is_learned_with(tmp_path, scenario):
+    """Our default takes P and U together, however they were drawn."""
+    facts, _ = fit_run(
+        options(
+            tmp_path,
+            method="dens_pu",
+            prior=0.4,
+            scenario=scenario,
+            **write_embeddings(tmp_path),
+        )
+    )
+    model = denspu.load(tmp_path / "run/model")
+    n, n_labeled = facts.n_unlabeled, facts.n_positive
+    assert model.prior == pytest.approx((n_labeled + 0.4 * n) / (n_labeled + n))
+    assert model.prior_in_unlabeled_ == pytest.approx(0.4)
+    assert not any("without a prior" in w for w in facts.warnings)
+
+
 def test_a_prior_that_copies_contradict_is_refused(tmp_path):
     with pytest.raises(InvalidParameterError, match="4 are copies"):
         fit_run(options(tmp_path, prior=0.01, **write_embeddings(tmp_path, 4)))

@@ -7,13 +7,14 @@ from itertools import groupby
 from typing import Any, cast
 
 from denspu._parameters import OneOf, Part, check_parameters
-from denspu._registry import Kind, registry, resolve_part
+from denspu._registry import Entry, Kind, registry, resolve_part
 from denspu.benchmark.cells import cells_of
 from denspu.benchmark.spec import (
     METRICS,
     OF_THE_WALK,
     OVER_TASKS,
     SUPERVISED,
+    Prior,
     Row,
     Spec,
     Task,
@@ -213,12 +214,11 @@ def _check_row(row: Row, where: str) -> None:
                 )
         return _buildable(Supervised, row, where)
     entry = registry().get(row.method)
-    if entry.needs_prior == (row.prior == "none"):
-        needs = "needs a class prior" if entry.needs_prior else "takes no class prior"
-        allowed = "'true' or 'estimate'" if entry.needs_prior else "'none'"
+    needs, allowed = _priors(entry)
+    if row.prior not in allowed:
         raise InvalidParameterError(
             f"Row {row.name!r} of {where} has prior={row.prior!r}, and {row.method!r} "
-            f"{needs}: use {allowed}."
+            f"{needs}: use {' or '.join(map(repr, allowed))}."
         )
     if row.encoder == "shared" and "encoder" in row.parameters:
         raise InvalidParameterError(
@@ -226,6 +226,15 @@ def _check_row(row: Row, where: str) -> None:
             "own among the parameters. Keep one of them."
         )
     _buildable(entry.build, row, where)
+
+
+def _priors(entry: Entry) -> tuple[str, tuple[Prior, ...]]:
+    """Return in words whether a method wants a class prior, and what a row may say."""
+    if entry.needs_prior:
+        return "needs a class prior", ("true", "estimate")
+    if "prior" in entry.takes():
+        return "estimates a class prior by itself unless it is told", ("none", "true")
+    return "takes no class prior", ("none",)
 
 
 def _buildable(build: Callable[..., Any], row: Row, where: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import shutil
@@ -159,15 +158,17 @@ def build(cell: Cell, pu: PUDataset, place: Place) -> tuple[Any, Shared | None]:
     row: Row = cell.row
     settings: dict[str, Any] = {"random_state": cell.seed, "device": place.device}
     settings |= dict(row.parameters)
-    if row.method != SUPERVISED and _has_scenario(row.method):
+    supervised = row.method == SUPERVISED
+    asks = supervised or "scenario" in registry().get(row.method).takes()
+    if asks and not supervised:
         settings["scenario"] = cell.task.scenario
-    if row.prior == "true" or row.method == SUPERVISED:
-        settings["prior"] = true_prior(cell, pu)
+    if row.prior == "true" or supervised:
+        settings["prior"] = true_prior(cell, pu, asks)
     shared = None
     if row.encoder == "shared":
         shared = shared_encoder(cell, place)
         settings["encoder"] = FrozenEstimator(shared.encoder)
-    if row.method == SUPERVISED:
+    if supervised:
         return Supervised(**settings), shared
     return registry().get(row.method).build(**settings), shared
 
@@ -184,15 +185,17 @@ def wake(device: str) -> None:
         torch.cuda.synchronize(found)
 
 
-def _has_scenario(key: str) -> bool:
-    return "scenario" in inspect.signature(registry().get(key).load()).parameters
+def true_prior(cell: Cell, pu: PUDataset, asks: bool) -> float:
+    """Return the share of positives in the population a method speaks of.
 
-
-def true_prior(cell: Cell, pu: PUDataset) -> float:
-    """Return the share of positives in the population the method asks about."""
-    if cell.task.scenario == "two-sample":
+    A method that does not ask for the scenario (``asks``) takes P and U together.
+    """
+    if cell.task.scenario == "one-sample":
+        return float(pu.oracle.prior)
+    if asks:
         return float(pu.oracle.prior_in_unlabeled)
-    return float(pu.oracle.prior)
+    hidden = pu.oracle.prior_in_unlabeled * (len(pu.y) - pu.n_labeled)
+    return float((pu.n_labeled + hidden) / len(pu.y))
 
 
 # --- data ---------------------------------------------------------------------------

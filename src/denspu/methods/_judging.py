@@ -39,7 +39,9 @@ def given_share(model: Any, data: PUInput) -> float | None:
         return None
     held = 0 if data.held_out is None else int(data.held_out.sum())
     n_labeled, n = int(data.positive.sum()) + held, len(data.positive)
-    inside = share_inside(float(prior), n_labeled, n, scenario_of(model))
+    asks = hasattr(model, "scenario")
+    scenario = scenario_of(model)
+    inside = share_inside(float(prior), n_labeled, n, scenario, asks=asks)
     return share_of_open(inside, data)
 
 

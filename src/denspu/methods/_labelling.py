@@ -14,6 +14,7 @@ from denspu.base import RARE
 from denspu.exceptions import (
     DegenerateFitWarning,
     FewRowsWarning,
+    PriorDisagreementWarning,
     RoughPriorWarning,
 )
 from denspu.priors import PriorEstimate
@@ -40,6 +41,14 @@ class FirstLabels:
     labels: FloatArray
     """P(y = 1): 1 for P, 0 for known negatives."""
     prior: PriorEstimate
+    """The share of positives inside U: estimated, or as the user told it."""
+    estimated: PriorEstimate | None = None
+    """What the scores say of a share that was told."""
+
+    @property
+    def told(self) -> bool:
+        """Tell whether the share is the user's."""
+        return self.estimated is not None
 
     @property
     def rare(self) -> bool:
@@ -48,12 +57,16 @@ class FirstLabels:
 
     def facts(self) -> dict[str, Any]:
         """Return the estimated share and the labels it leads to."""
-        return {
+        found = {
             "prior_in_unlabeled": self.prior.prior_in_unlabeled,
             "low": self.prior.low,
             "high": self.prior.high,
             "path": "ranking" if self.rare else "labels",
         }
+        if self.estimated is not None:
+            found["prior_told"] = True
+            found["estimated"] = self.estimated.prior_in_unlabeled
+        return found
 
 
 def first_labels(
@@ -61,17 +74,22 @@ def first_labels(
     unlabeled: FloatArray,
     data: PUInput,
     rng: np.random.Generator,
+    told: float | None = None,
 ) -> FirstLabels:
-    """Return labels by the density of positives along the boundary's score."""
+    """Return labels by the density of positives along the boundary's score.
+
+    ``told`` is the share of positives among the rows of U that are not known to be
+    negative, where the user knows it.
+    """
     free = ~data.known_negative[data.unlabeled]
-    found = posterior(positive, unlabeled[free], rng=rng)
+    found = posterior(positive, unlabeled[free], rng=rng, known=told)
     inside = np.zeros(len(unlabeled))
     inside[free] = found.unlabeled
     labels = np.ones(len(data.positive))
     scores = np.empty(len(data.positive))
     labels[data.unlabeled] = inside
     scores[data.positive], scores[data.unlabeled] = positive, unlabeled
-    return FirstLabels(scores, labels, found.prior)
+    return FirstLabels(scores, labels, found.prior, found.estimated)
 
 
 def warn_if_extreme(prior: PriorEstimate) -> None:
@@ -106,6 +124,23 @@ def warn_if_rough(prior: PriorEstimate) -> None:
         "decision_function less so. Label more positives, or cut the ranking by what "
         "you know of the share.",
         RoughPriorWarning,
+        stacklevel=2,
+    )
+
+
+def warn_if_contradicted(first: FirstLabels) -> None:
+    """Warn when the scores speak for a share far from the one that was told."""
+    found, told = first.estimated, first.prior.prior_in_unlabeled
+    if found is None or found.low <= told <= found.high:
+        return
+    if abs(found.prior_in_unlabeled - told) <= ROUGH * told:
+        return
+    warnings.warn(
+        f"The prior you gave means that {told:.1%} of U are positive; P and U by "
+        f"themselves speak for {found.prior_in_unlabeled:.1%} ({found.low:.1%} to "
+        f"{found.high:.1%}). Labels that are not given at random look like this, and "
+        "so does a wrong prior. Yours is taken; prior='estimate' takes the other.",
+        PriorDisagreementWarning,
         stacklevel=2,
     )
 

@@ -91,6 +91,18 @@ def warn_if_ending_unused(model: DensPU, parts: dict[str, Any]) -> None:
     )
 
 
+def warn_if_prior_unused(model: DensPU, parts: dict[str, Any]) -> None:
+    """Warn when a class prior is given to the paper's ending, which takes none."""
+    if parts["refiner"] is not None or model.prior == "estimate":
+        return
+    warnings.warn(
+        f"prior={model.prior!r} plays no part in this fit: the paper's ending takes no "
+        "class prior. evaluate and set_threshold use it.",
+        UnusedInputWarning,
+        stacklevel=4,
+    )
+
+
 def warn_if_untimed(model: DensPU) -> None:
     """Warn when parts that train for long cannot keep to ``max_seconds``."""
     if model.max_seconds is None:

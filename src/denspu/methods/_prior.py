@@ -72,18 +72,42 @@ def resolve_prior(
     return float(prior), share_inside(float(prior), n_positive, n, scenario)
 
 
-def share_inside(prior: float, n_positive: int, n: int, scenario: Scenario) -> float:
-    """Return the share of positives inside U that a share in the population means."""
+def share_inside(
+    prior: float, n_positive: int, n: int, scenario: Scenario, *, asks: bool = True
+) -> float:
+    """Return the share of positives inside U that a share in the population means.
+
+    ``asks`` says whether the method has a ``scenario`` that the user could change.
+    """
     if scenario == "two-sample":
         return prior
     if prior <= n_positive / n:
+        apart = "scenario='two-sample' if U was drawn apart from P"
+        other = f"prior='estimate', or {apart}" if asks else "or prior='estimate'"
         raise InvalidParameterError(
             f"prior={prior!r} is the share of positives among all {n} rows, and "
             f"{n_positive} of them ({n_positive / n:.4g}) carry a label already. Pass "
-            "a larger share, prior='estimate', or scenario='two-sample' if U was drawn "
-            "apart from P."
+            f"a larger share, {other}."
         )
     return (prior * n - n_positive) / (n - n_positive)
+
+
+def share_of_free(prior: float, data: PUInput) -> float:
+    """Return what a share in all rows means among those whose label is open.
+
+    These are the rows of U that are not known to be negative.
+    """
+    n, n_unlabeled = len(data.positive), int(data.unlabeled.sum())
+    inside = share_inside(prior, n - n_unlabeled, n, "one-sample", asks=False)
+    n_known = int(data.known_negative.sum())
+    hidden, n_free = inside * n_unlabeled, n_unlabeled - n_known
+    if hidden >= n_free:
+        raise InvalidParameterError(
+            f"prior={prior!r} means {hidden:,.0f} positives inside U, and all but "
+            f"{n_free:,} of its {n_unlabeled:,} rows are known to be negative. Pass a "
+            "smaller share, or prior='estimate'."
+        )
+    return hidden / n_free
 
 
 def doubtful_share(

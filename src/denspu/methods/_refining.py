@@ -17,6 +17,7 @@ from denspu.methods._bounding import Bounded, fair_scores
 from denspu.methods._labelling import (
     FirstLabels,
     first_labels,
+    warn_if_contradicted,
     warn_if_extreme,
     warn_if_few,
     warn_if_rough,
@@ -55,13 +56,19 @@ def label(
     bounded: Bounded,
     randomness: Randomness,
     stages: Stages,
+    told: float | None = None,
 ) -> FirstLabels:
-    """Return a first label of every row by the boundary."""
+    """Return a first label of every row by the boundary.
+
+    ``told`` is the share of positives among the open rows of U, if the user gave it.
+    """
     warn_if_few(data)
     with stages.stage("label") as facts:
         positive, unlabeled = fair_scores(Z, data, densifier, bounded, randomness)
-        first = first_labels(positive, unlabeled, data, randomness.numpy("label"))
+        rng = randomness.numpy("label")
+        first = first_labels(positive, unlabeled, data, rng, told)
         facts.update(first.facts())
+    warn_if_contradicted(first)
     return first
 
 
@@ -89,12 +96,14 @@ def refine(
                 prior_interval=(first.prior.low, first.prior.high),
                 encoder=encoder,
                 deadline=deadline,
+                prior_known=first.told,
             )
         )
         prior = getattr(refiner, "prior_", None) or first.prior
         shares = shares_of(prior, data)
-        warn_if_extreme(prior)
-        warn_if_rough(prior)
+        if not first.told:
+            warn_if_extreme(prior)
+            warn_if_rough(prior)
         unlabeled = refiner.labels_[data.unlabeled]
         facts["refiner"] = type(refiner).__name__
         facts["called_positive"] = float(np.mean(unlabeled > 0.5))

@@ -45,8 +45,10 @@ from denspu.methods._presets import (
     choose_parts,
     choose_refiner,
     warn_if_ending_unused,
+    warn_if_prior_unused,
     warn_if_untimed,
 )
+from denspu.methods._prior import PRIOR_RULE, share_of_free
 from denspu.methods._refining import Shares, label, refine, sees_input, shares_of
 
 PART_KINDS: dict[str, Kind] = {
@@ -111,6 +113,10 @@ class DensPU(PUClassifier):
         What the classifier sees. ``"auto"``: images for networks, else embeddings.
     checks : int from 0 to 5 or "auto", default="auto"
         How many fifths of the positives are held out in turn to judge the boundary.
+    prior : float or "estimate", default="estimate"
+        Share of positives in all rows, P and U together. A number is taken as known:
+        so many of U are called positive, and nothing is estimated. It helps most where
+        labels are not given at random, for then P and U alone do not tell the share.
     max_seconds : float or None, default=None
         About how long ``fit`` may take: networks train fewer epochs, and ``stages_``
         says how many, so that the run can be repeated without the clock.
@@ -130,7 +136,8 @@ class DensPU(PUClassifier):
         Log-odds of every row given to ``fit`` by models that have not seen it, where
         the refiner has such (``embedding``).
     prior_, prior_in_unlabeled_, prior_interval_ : float, float, pair
-        Estimated share of positives in all rows, and inside U with its interval.
+        Share of positives in all rows, and inside U with its interval, estimated or as
+        given.
     unlabeled_index_, unlabeled_scores_, unlabeled_inlier_ : arrays
         Row numbers of U, their normality, and whether they lie inside the boundary.
     held_out_scores_ : array
@@ -161,6 +168,7 @@ class DensPU(PUClassifier):
         ),
         "classify_on": (OneOf("auto", "input", "embedding"),),
         "checks": (OneOf("auto"), Whole(0, FOLDS)),
+        "prior": PRIOR_RULE,
         "max_seconds": (OneOf(None), Number(0, closed="neither")),
         "verbose": (Whole(0),),
     }
@@ -178,6 +186,7 @@ class DensPU(PUClassifier):
         contamination: float | Literal["auto", "ratio", "heldout"] = "auto",
         classify_on: Literal["auto", "input", "embedding"] = "auto",
         checks: int | Literal["auto"] = "auto",
+        prior: float | Literal["estimate"] = "estimate",
         max_seconds: float | None = None,
         random_state: RandomState = None,
         device: str = "auto",
@@ -193,6 +202,7 @@ class DensPU(PUClassifier):
         self.contamination = contamination
         self.classify_on = classify_on
         self.checks = checks
+        self.prior = prior
         self.max_seconds = max_seconds
         self.random_state = random_state
         self.device = device
@@ -205,6 +215,8 @@ class DensPU(PUClassifier):
         self.device_ = str(resolve_device(self.device))
         parts, settings = choose_parts(self, data, self.device_)
         warn_if_ending_unused(self, parts)
+        warn_if_prior_unused(self, parts)
+        told = None if isinstance(self.prior, str) else share_of_free(self.prior, data)
         for name in FORGOTTEN:
             forget(self, name)
         self._prepare(parts, data, randomness)
@@ -219,7 +231,7 @@ class DensPU(PUClassifier):
             self.negative_index_ = choose_negatives(self, Z, data, randomness)
             classify(self, Z, data)
             return
-        first = label(Z, data, self.densifier_, bounded, randomness, self.stages_)
+        first = label(Z, data, self.densifier_, bounded, randomness, self.stages_, told)
         self._remember(shares_of(first.prior, data))
         if not hasattr(self, "refiner_"):
             chosen = choose_refiner(data, first, self.encoder_, self.device_)

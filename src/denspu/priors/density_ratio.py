@@ -10,7 +10,7 @@ binomial bounds stand in for their uniform ones, which are blind to a rare class
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Self
 
@@ -55,6 +55,10 @@ class PriorEstimate:
         """The share c of the positives that carry a label (one-sample)."""
         hidden = self.prior_in_unlabeled * self.n_unlabeled
         return self.n_positive / (self.n_positive + hidden)
+
+    def told(self, share: float) -> PriorEstimate:
+        """Return the same with a share in its place that is known from elsewhere."""
+        return replace(self, prior_in_unlabeled=share, low=share, high=share)
 
 
 def estimate_prior_from_scores(

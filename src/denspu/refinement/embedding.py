@@ -60,7 +60,7 @@ class EmbeddingRefiner(Refiner):
         all positives, which flatters them a little and lowers the estimated prior.
     prior : {"refit", "start"}, default="refit"
         Share of positives inside U: estimated from the cross-fitted scores, or as the
-        boundary estimated it.
+        boundary estimated it. A share that the user knows stands in any case.
     max_unlabeled : int, default=10_000
         Unlabelled rows that are trained on; a random sample stands for more.
     random_state : int, generator or None, default=None
@@ -258,9 +258,12 @@ class EmbeddingRefiner(Refiner):
         found = estimate_prior_from_scores(positive, unlabeled, rng=rng)
         self.ratios_.append(found)
         share = start.prior_in_unlabeled
-        if self.prior == "refit" and self.cross_fitted_:
-            share = combined_share(positive, unlabeled, self.ratios_)
-        self.prior_ = around(share, self.ratios_[0])
+        if start.prior_known:
+            self.prior_ = found.told(share)
+        else:
+            if self.prior == "refit" and self.cross_fitted_:
+                share = combined_share(positive, unlabeled, self.ratios_)
+            self.prior_ = around(share, self.ratios_[0])
         cut = cut_at(unlabeled, share)
         slope = log_odds_slope(
             positive - cut, unlabeled - cut, self.prior_.label_frequency

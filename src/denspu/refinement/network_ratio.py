@@ -77,6 +77,7 @@ def learn_ratio(
         scores[free],
         rng=copies.randomness.numpy("prior"),
         earlier=(start.prior_in_unlabeled, start.prior_interval),
+        known=start.prior_in_unlabeled if start.prior_known else None,
     )
     labels = np.ones(len(scores))
     labels[free] = result.unlabeled

@@ -8,6 +8,9 @@ row vouched for itself, the ratio of labelled to unlabelled rows is
 with N the number of positives in U. N follows from the purest top of the score, where
 P(y=1 | s) = 1 (Garg et al. 2021, best bin estimation). Nothing here needs a prior or a
 true label; r is kept increasing, since a higher score never means less positive.
+
+Where the share of positives inside U is known, N is, and P(y=1 | s) rises with r as far
+as it must for the probabilities to sum to N (:func:`adding_up`).
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ class Posterior:
     prior: PriorEstimate
     cut: float
     """The score above which P(y = 1) exceeds one half."""
+    estimated: PriorEstimate | None = None
+    """What the scores say of the share, where it was known already."""
 
 
 def posterior(
@@ -44,14 +49,17 @@ def posterior(
     *,
     rng: np.random.Generator,
     earlier: Earlier | None = None,
+    known: float | None = None,
 ) -> Posterior:
     """Return P(y = 1) of unlabelled rows from scores no row vouched for itself.
 
-    An ``earlier`` share that is larger and contradicts what these scores say is taken
-    in its place (see :func:`joined`).
+    A ``known`` share of positives inside U stands. An ``earlier`` share that is larger
+    and contradicts what these scores say is taken in its place (see :func:`joined`).
     """
-    prior = estimate_prior_from_scores(positive, unlabeled, rng=rng)
-    if earlier and contradict(prior, earlier):
+    found = prior = estimate_prior_from_scores(positive, unlabeled, rng=rng)
+    if known is not None:
+        prior = found.told(known)
+    elif earlier and contradict(prior, earlier):
         other, (low, high) = earlier
         if other > prior.prior_in_unlabeled:
             prior = replace(prior, prior_in_unlabeled=other, low=low, high=high)
@@ -60,8 +68,34 @@ def posterior(
     labelled = np.r_[np.ones(len(positive)), np.zeros(len(unlabeled))]
     share = Isotonic(scores, labelled)(unlabeled)
     odds = share / np.maximum(1 - share, 1e-12)
-    probability = np.minimum(odds * number / len(positive), 1.0)
-    return Posterior(probability, number, prior, cut_between(unlabeled, probability))
+    if known is None:
+        probability = np.minimum(odds * number / len(positive), 1.0)
+    else:
+        probability = adding_up(odds, number)
+    return Posterior(
+        probability,
+        number,
+        prior,
+        cut_between(unlabeled, probability),
+        None if known is None else found,
+    )
+
+
+def adding_up(odds: FloatArray, total: float) -> FloatArray:
+    """Return probabilities in proportion to the odds, at most 1, with a given sum.
+
+    What is more than rows with any odds can hold is shared alike by the others.
+    """
+    some = odds > 0
+    most = int(some.sum())
+    if total >= most:
+        left = (total - most) / max(1, len(odds) - most)
+        return np.where(some, 1.0, left)
+    ordered = np.sort(odds)[::-1][:most]
+    from_here_on = np.cumsum(ordered[::-1])[::-1]
+    factor = (total - np.arange(most)) / from_here_on  # with so many at 1 before it
+    first = int(np.argmax(factor * ordered <= 1))
+    return np.asarray(np.minimum(factor[first] * odds, 1.0))
 
 
 def contradict(found: PriorEstimate, earlier: Earlier) -> bool:

@@ -85,7 +85,7 @@ class RankingRefiner(Refiner):
     prior : {"refit", "start"}, default="refit"
         Share of positives inside U that places the cut: read off the cross-fitted
         ranking, or as the boundary estimated it. Fewer than 20 positives keep the
-        boundary's.
+        boundary's, and a share that the user knows stands.
     n_jobs : int or None, default=None
         Threads of the forest; ``None`` is all cores.
     random_state : int, generator or None, default=None
@@ -350,7 +350,8 @@ class RankingRefiner(Refiner):
         Scores that were not cross-fitted say nothing of it.
         """
         self.prior_ = None
-        if self.prior == "start" or start.positive.sum() < FEW or self.n_folds_ < 2:
+        settled = self.prior == "start" or start.prior_known
+        if settled or start.positive.sum() < FEW or self.n_folds_ < 2:
             return float(start.prior_in_unlabeled)
         rng = Randomness(self.random_state).numpy("prior")
         self.prior_ = estimate_prior_from_scores(

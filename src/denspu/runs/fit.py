@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import inspect
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -151,7 +150,8 @@ def _prepared(entry: Entry, options: RunOptions, tell: Tell) -> _Run:
     share = meant = None
     if options.prior is not None:
         share = shares.open(options.prior)
-        meant = shares.for_method(share, len(data.P), options.scenario)
+        scenario = options.scenario if "scenario" in entry.takes() else "one-sample"
+        meant = shares.for_method(share, len(data.P), scenario)
     model = build_method(entry, options, meant)
     said = _doubts(entry, options, data, held, told)
     tell("fitting", words.fitting(options.method, data, held))
@@ -303,12 +303,12 @@ def _doubts(
     said = list(data.warnings)
     if not held.any():
         said.append(told)
-    if options.prior is not None and not _takes(entry, "prior"):
+    if options.prior is not None and "prior" not in entry.takes():
         said.append(
             f"{entry.key} learns without a prior: --prior sets chances and estimates. "
             "--threshold prior moves the cut to it."
         )
-    if options.max_seconds is not None and not _takes(entry, "max_seconds"):
+    if options.max_seconds is not None and "max_seconds" not in entry.takes():
         said.append(f"{entry.key} has no time limit: --max-seconds was not used.")
     return said
 
@@ -333,10 +333,6 @@ def _contradiction(run: _Run, rows: RunRows) -> list[str]:
                 f"chances, {held}, disagree. Choose the cut with --threshold."
             )
     return told
-
-
-def _takes(entry: Entry, name: str) -> bool:
-    return name in inspect.signature(entry.load()).parameters
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -251,7 +250,7 @@ def build_method(entry: Entry, options: RunOptions, share: float | None) -> Any:
     ``share`` is what the method's ``prior`` means: the share of positives in the
     population that the scenario describes.
     """
-    takes = inspect.signature(entry.load()).parameters
+    takes = entry.takes()
     wanted = {
         "random_state": options.seed,
         "device": options.device,
