@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 from denspu._registry import registry
 from denspu.refinement import EmbeddingRefiner
 
@@ -17,7 +15,10 @@ BY_NAME = {
 """Arguments that make a fit short, wherever a constructor has them."""
 
 SPECIAL = {
-    "dens_pu": {"refiner": EmbeddingRefiner(rounds=0, folds=2, n_bags=1)},
+    "dens_pu": {
+        "refiner": EmbeddingRefiner(rounds=0, folds=2, n_bags=1),
+        "prior": "estimate",
+    },
     "gen_pu": {"gan_epochs": 100, "width": 32, "n_made": 500},
 }
 
@@ -26,7 +27,7 @@ METHODS = tuple(registry().of_kind("method"))
 
 def takes(entry, name):
     """Tell whether a constructor has an argument."""
-    return name in inspect.signature(entry.load()).parameters
+    return name in entry.takes()
 
 
 def small(key, **changes):
