@@ -947,10 +947,9 @@ class Watched:
 
 
 def test_a_cell_bound_by_seconds_runs_alone():
-    bound = {"method": "dens_pu", "parameters": {"max_seconds": 5}}
     spec = spec_of(
         FAST,
-        {**bound, "name": "bound"},
+        {**TIMED, "name": "bound"},
         OTHER,
         {"name": "third", "method": "spy"},
         {"method": "nnpu", "name": "bound too", "prior": "estimate",
@@ -970,6 +969,7 @@ def test_a_cell_bound_by_seconds_runs_alone():
 
 
 HEAVY = {"method": "spy", "heavy": True}
+TIMED = {"name": "timed", "method": "dens_pu", "parameters": {"max_seconds": 5}}
 
 
 def test_of_heavy_cells_one_runs_at_a_time_beside_light_ones():
@@ -1157,6 +1157,17 @@ def test_heavy_and_light_jobs_have_workers_of_their_own(monkeypatch):
     pool.idle = [first]
     assert worker_for(pool, heavy) not in (first, strong)
     assert pool.idle == [first]
+
+
+def test_a_job_under_max_seconds_has_all_cores(monkeypatch):
+    """No other runs beside it; what it gets done must not depend on ``jobs``."""
+    pool = processes(monkeypatch, 4)
+    [light, timed] = jobs_of(spec_of(FAST, TIMED), on_gpu=False)
+    found = worker_for(pool, timed)
+    assert found.process.found[THREADS] == "8"
+    pool.idle = [found]
+    assert worker_for(pool, light).process.found[THREADS] == "2"
+    assert worker_for(pool, timed) is found
 
 
 def test_a_worker_that_died_waiting_is_replaced(monkeypatch):

@@ -78,7 +78,7 @@ def run_specs(
         Cells that run at once, each in a process of its own. Small networks leave a
         large GPU idle. There, of encoders and rows that are ``heavy`` one runs at a
         time, beside others that are not. Cells and encoders under ``max_seconds`` run
-        when no other does.
+        when no other does, with all cores.
     encoders : path
         Folder of the encoders that rows share.
     seeds, rows, tasks : optional

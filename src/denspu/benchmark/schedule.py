@@ -42,7 +42,7 @@ def work_through(
     waiting: list[Job] = list(jobs)
     in_work: list[Job] = []
     while True:
-        while pool.free() and not any(_alone(job) for job in in_work):
+        while pool.free() and not any(job.alone for job in in_work):
             job = _next(waiting, in_work, clock)
             if job is None:
                 break
@@ -76,10 +76,6 @@ def _folder(job: Job) -> Path:
     return encoder_folder(job.cell, job.place)
 
 
-def _alone(job: Job) -> bool:
-    return job.cell.encoder_alone if job.encoder else job.cell.alone
-
-
 def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job | None:
     """Return the first job that is ready and would end in time.
 
@@ -93,7 +89,7 @@ def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job |
             if _folder(job) in in_training:
                 continue
             job = replace(job, encoder=True)
-        if _alone(job) and in_work:
+        if job.alone and in_work:
             continue
         if not clock.allows(job) or (job.heavy and heavy_runs):
             continue

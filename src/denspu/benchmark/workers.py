@@ -40,6 +40,11 @@ class Job:
         """Whether it fills the GPU it runs on by itself."""
         return self.place.on_gpu and (self.encoder or self.cell.row.heavy)
 
+    @property
+    def alone(self) -> bool:
+        """Whether no other may run beside it: it is bound by seconds."""
+        return self.cell.encoder_alone if self.encoder else self.cell.alone
+
 
 @dataclass
 class Ended:
@@ -145,11 +150,11 @@ class Worker:
 
     process: Any
     pipe: Any
+    settings: Mapping[str, str]
+    """The variables it was begun with: it takes jobs that want the same."""
     job: Job | None = None
     began: float = 0.0
     ready: bool = False
-    heavy: bool = False
-    """Whether it is for heavy jobs; the others ask for less of the GPU."""
 
     def end(self) -> None:
         """Stop the process and close the line."""
@@ -186,7 +191,8 @@ class Processes:
 
     def begin(self, job: Job) -> None:
         """Start a job."""
-        worker = self._idle(job.heavy) or self._new(job)
+        settings = self._settings(job)
+        worker = self._idle(settings) or self._new(settings)
         worker.job, worker.began = job, time.perf_counter()
         self.busy.append(worker)
         try:
@@ -258,28 +264,35 @@ class Processes:
             return Ended(job, None, seconds, reason)
         return Ended(job, died(job.cell, job.place, reason, seconds), seconds)
 
-    def _idle(self, heavy: bool) -> Worker | None:
+    def _settings(self, job: Job) -> dict[str, str]:
+        """Return the variables of a process for such jobs.
+
+        Cores are shared by the jobs that run at once; light ones ask for less of a GPU.
+        """
+        beside = 1 if job.alone else self.count
+        settings = {THREADS: str(max(1, n_threads(None) // beside))}
+        if job.place.on_gpu and not job.heavy:
+            settings[PRIORITY] = "1"
+        return settings
+
+    def _idle(self, settings: Mapping[str, str]) -> Worker | None:
         """Return a worker for such jobs that waits."""
-        for worker in [w for w in self.idle if w.heavy == heavy]:
+        for worker in [w for w in self.idle if w.settings == settings]:
             self.idle.remove(worker)
             if worker.process.is_alive():
                 return worker
             worker.end()
         return None
 
-    def _new(self, job: Job) -> Worker:
+    def _new(self, settings: Mapping[str, str]) -> Worker:
         ours, theirs = self.context.Pipe()
-        threads = max(1, n_threads(None) // self.count)
         process = self.context.Process(
-            target=serve, args=(theirs, threads), daemon=True
+            target=serve, args=(theirs, int(settings[THREADS])), daemon=True
         )
-        surroundings = {THREADS: str(threads)}
-        if job.place.on_gpu and not job.heavy:
-            surroundings[PRIORITY] = "1"
-        with environment(surroundings), undisturbed():
+        with environment(settings), undisturbed():
             process.start()
         theirs.close()
-        return Worker(process, ours, heavy=job.heavy)
+        return Worker(process, ours, settings)
 
 
 @contextmanager
