@@ -269,7 +269,7 @@ class RefinerInput:
     labels: FloatArray
     """First guess of P(y = 1) from the boundary: 1 for P, 0 for known negatives."""
     prior_in_unlabeled: float
-    """Estimated share of positives inside U."""
+    """Share of positives among the free rows: estimated, or as the user knows it."""
     prior_interval: tuple[float, float]
     """Where that share lies, by the same estimate."""
     encoder: Any
@@ -277,7 +277,10 @@ class RefinerInput:
     deadline: Deadline
     """When to be done."""
     prior_known: bool = False
-    """Whether the share was given by the user, and is not to be estimated anew."""
+    """Whether the user knows the share: then so many rows are to be called positive.
+
+    An estimate of the refiner's own goes into ``estimated_``; it is only compared.
+    """
 
     @property
     def unlabeled(self) -> BoolArray:
@@ -448,6 +451,10 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
         """Tell whether a fit with these settings does."""
         return self.uses_known_negatives
 
+    def _learns_from_prior(self) -> bool:
+        """Tell whether a fit with these settings goes by a ``prior`` that is given."""
+        return hasattr(self, "prior")
+
     def _warn_if_unused(self, data: PUInput) -> None:
         """Warn when known negatives are given to a method that has no use for them."""
         known = int(data.known_negative.sum())
@@ -476,8 +483,8 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
         elif expected is not None and share > FAR_TOO_MANY * expected:
             warnings.warn(
                 f"{type(self).__name__} calls {share:.1%} of the unlabelled rows "
-                f"positive; the estimated share vouches for {expected:.2%}. Trust the "
-                "ranking in decision_function, not predict; a method made for rare "
+                f"positive; the share of positives vouches for {expected:.2%}. Trust "
+                "the ranking in decision_function, not predict; a method made for rare "
                 "positives (dens_pu) or a threshold of your own serves better.",
                 DegenerateFitWarning,
                 stacklevel=3,

@@ -626,6 +626,18 @@ def test_our_default_may_be_told_the_prior_of_all_rows(monkeypatch, scenario):
     assert seen["model"].prior == pytest.approx(rows.mean())
 
 
+@pytest.mark.parametrize("scenario", ["one-sample", "two-sample"])
+def test_an_oracle_weighs_classes_as_the_population_has_them(monkeypatch, scenario):
+    seen = watch_fit(monkeypatch, Supervised)
+    row = {"name": "oracle", "method": "supervised", "oracle": "all"}
+    cell = cells_of(spec_of(row, scenario=scenario))[0]
+    run_cell(cell, Place("cpu"))
+    pu, _ = make_data(cell.task, 10)
+    truth = pu.oracle.labels
+    overall = truth.mean() if scenario == "one-sample" else truth[pu.y == 0].mean()
+    assert seen["model"].prior == pytest.approx(overall)
+
+
 def test_an_encoder_belongs_to_a_task_and_a_seed():
     row = {**FAST, "encoder": "shared"}
     cells = [

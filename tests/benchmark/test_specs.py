@@ -854,6 +854,23 @@ MISTAKES = {
         changed("rows", 1, "prior", "estimate"),
         ["Row 'ours'", "by itself unless it is told", "use 'none' or 'true'"],
     ),
+    "a prior without a use for it": (
+        changed("rows", 1, {"name": "ours", "method": "elkan_noto", "prior": "true"}),
+        ["prior='true'", "'elkan_noto' with these", "no use of it on one-sample data"],
+    ),
+    "a prior for the paper's ending": (
+        changed(
+            "rows",
+            1,
+            {
+                "name": "ours",
+                "method": "dens_pu",
+                "prior": "true",
+                "parameters": {"preset": "paper"},
+            },
+        ),
+        ["Row 'ours'", "no use of it", "cut='true prior'"],
+    ),
     "a prior that none takes": (
         changed("rows", 1, {"name": "ours", "method": "vpu", "prior": "true"}),
         ["Row 'ours'", "takes no class prior", "use 'none'"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -46,6 +47,8 @@ from denspu.exceptions import (
 )
 from denspu.methods import _bounding, _presets
 from denspu.methods._presets import choose_parts, choose_refiner
+from denspu.persistence import load, save
+from denspu.priors import PriorEstimate
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
 from denspu.selection import ByScore
 from denspu.training import in_fixed_batches
@@ -472,9 +475,93 @@ def test_a_known_prior_finds_kinds_that_have_hardly_a_label(biased):
     assert told.prior_ == pytest.approx(0.5)
     inside = pytest.approx(500 / 1100)
     assert (told.prior_in_unlabeled_, *told.prior_interval_) == (inside,) * 3
-    facts = told.stages_["label"].facts
-    assert facts["prior_told"]
-    assert facts["estimated"] < 0.35
+    assert told.stages_["label"].facts["prior_known"]
+    share, low, high = told.stages_["refine"].facts["estimated"]
+    assert low < share < high < 0.35
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_true_prior_of_classes_that_overlap_is_not_disputed(seed):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(1000) < 400
+    X = rng.normal(size=(1000, 10)) + 2 * np.outer(truth, np.arange(10) == 0)
+    y = (np.arange(1000) < 100).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PriorDisagreementWarning)
+        DensPU(prior=0.4, random_state=seed).fit(X, y)
+
+
+def test_a_prior_that_is_far_too_large_is_disputed(data):
+    """80 of 140 rows are positive."""
+    with pytest.warns(PriorDisagreementWarning, match="prior that is too large"):
+        DensPU(prior=0.85, random_state=0).fit(data[0], data[1])
+
+
+def test_what_is_said_of_a_prior_is_about_the_users_u(data):
+    """Held-out positives lie in the fit's U, known negatives leave its open rows."""
+    X, y, _ = data
+    known = np.arange(140) >= 120
+    model = DensPU(prior=0.8, random_state=0)
+    with pytest.warns(PriorDisagreementWarning) as said:
+        model.fit(X, y, known_negative=known, holdout=0.25)
+    [text] = [str(w.message) for w in said if w.category is PriorDisagreementWarning]
+    assert model.prior_in_unlabeled_ == pytest.approx((0.8 * 140 - 40) / 100)
+    assert "that 72.0% of U are positive" in text
+    share, low, high = model.stages_["refine"].facts["estimated"]
+    assert f"speak for {share:.1%} ({low:.1%} to {high:.1%})" in text
+    assert share == pytest.approx(0.4, abs=0.05)
+
+
+class Stubborn(Centre):
+    """A refiner with a share of its own, whatever it was told."""
+
+    def refine(self, start):
+        self.prior_ = PriorEstimate(0.2, 0.15, 0.25, 0.9, 0.0, 40, 100)
+        return super().refine(start)
+
+
+def test_a_known_prior_stands_whatever_a_refiner_finds(data):
+    X, y, _ = data
+    fitted = DensPU(prior=0.6, refiner=Stubborn(), random_state=0).fit(X, y)
+    assert fitted.prior_ == pytest.approx(0.6)
+    assert fitted.prior_interval_ == pytest.approx((0.44, 0.44))
+    found = DensPU(refiner=Stubborn(), random_state=0).fit(X, y)
+    assert found.prior_in_unlabeled_ == pytest.approx(0.2)
+
+
+def test_a_known_prior_is_not_called_extreme(data):
+    """Only that P and U say otherwise; estimated, the same share would be told."""
+    X, y, _ = data
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = DensPU(prior=0.985, refiner=Centre(), random_state=0).fit(X, y)
+    assert model.prior_in_unlabeled_ > 0.97
+    assert any("The prior you gave" in str(w.message) for w in said)
+    assert not any("almost all of U" in str(w.message) for w in said)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, Fraction])
+def test_a_prior_of_any_kind_of_number(data, kind):
+    X, y, _ = data
+    model = DensPU(prior=kind(0.5), refiner=CHEAP, random_state=0).fit(X, y)
+    usual = DensPU(prior=0.5, refiner=CHEAP, random_state=0).fit(X, y)
+    assert np.array_equal(model.decision_function(X), usual.decision_function(X))
+    assert [type(end) for end in model.prior_interval_] == [float, float]
+
+
+@pytest.mark.parametrize("prior", [True, np.nan, 0, 1, "0.3", -0.1, None])
+def test_a_prior_that_is_no_share_is_refused(data, prior):
+    with pytest.raises(InvalidParameterError, match="'prior' parameter"):
+        DensPU(prior=prior).fit(data[0], data[1])
+
+
+def test_a_known_prior_is_kept(data, tmp_path):
+    X, y, _ = data
+    model = DensPU(prior=0.6, refiner=CHEAP, random_state=0).fit(X, y)
+    assert clone(model).prior == 0.6
+    loaded = load(save(model, tmp_path / "model"))
+    assert (loaded.prior, loaded.prior_) == (0.6, model.prior_)
+    assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
 
 
 def test_a_known_prior_counts_held_out_positives_and_known_negatives(data):
@@ -496,11 +583,35 @@ def test_a_prior_below_the_labelled_share_is_refused_before_the_walk(data, prior
     with pytest.raises(InvalidParameterError, match="share, or prior='estimate'"):
         model.fit(data[0], data[1])
     assert not hasattr(model, "stages_")
+    with pytest.raises(InvalidParameterError, match=r"or prior='estimate'\.$"):
+        model.fit(data[0], data[1], holdout=0.5)
 
 
-def test_the_papers_ending_takes_no_prior(data):
-    with pytest.warns(UnusedInputWarning, match="prior=0.6 plays no part"):
-        quick(prior=0.6).fit(data[0], data[1])
+@pytest.mark.parametrize("prior", [0.6, 0.1])
+def test_the_papers_ending_takes_no_prior(data, prior):
+    with pytest.warns(UnusedInputWarning, match=f"prior={prior} plays no part"):
+        quick(prior=prior).fit(data[0], data[1])
+
+
+@pytest.mark.parametrize(
+    ("settings", "learns"),
+    [
+        ({}, True),
+        ({"refiner": "embedding"}, True),
+        ({"preset": "paper", "refiner": CHEAP}, True),
+        ({"selector": "by_score", "refiner": CHEAP}, True),
+        ({"preset": "paper"}, False),
+        ({"refiner": None}, False),
+        ({"selector": "by_score"}, False),
+        ({"classifier": "logistic"}, False),
+    ],
+)
+def test_who_learns_from_a_prior_has_a_refiner(data, settings, learns):
+    model = DensPU(**settings)
+    checked = validate_fit(model, data[0], data[1])
+    parts, _ = choose_parts(model, checked, "cpu")
+    assert (parts["refiner"] is not None) is learns
+    assert model._learns_from_prior() is learns
 
 
 def test_time_is_handed_down(data):

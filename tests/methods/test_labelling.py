@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,49 +100,54 @@ def test_facts():
     }
 
 
-def test_a_share_that_is_told_is_that_of_the_rows_whose_label_is_open():
+def test_a_share_that_is_known_is_that_of_the_rows_whose_label_is_open():
     positive, unlabeled, _ = scores()
     data = rows(known=range(100))
-    found = first_labels(positive, unlabeled, data, rng(), told=0.4)
+    found = first_labels(positive, unlabeled, data, rng(), known=0.4)
     inside = found.labels[data.unlabeled]
     assert (inside[:100] == 0).all()
     assert inside[100:].mean() == pytest.approx(0.4)
-    assert found.told
+    assert found.prior_known
     assert found.prior.prior_in_unlabeled == 0.4
     alone = first_labels(positive, unlabeled, data, rng())
-    assert not alone.told
+    assert not alone.prior_known
     facts = found.facts()
-    assert facts["prior_told"] is True
+    assert facts["prior_known"] is True
     assert facts["estimated"] == alone.prior.prior_in_unlabeled
-
-
-def told(share, estimated, low, high):
-    prior = replace(estimate(share), low=share, high=share)
-    other = PriorEstimate(estimated, low, high, 0.9, 0.0, N_POSITIVE, N_UNLABELED)
-    return FirstLabels(np.zeros(1), np.zeros(1), prior, other)
-
-
-def test_a_share_that_the_scores_speak_against_is_told():
-    words = r"40.0% of U .* speak for 5.0% \(2.0% to 9.0%\)"
-    with pytest.warns(PriorDisagreementWarning, match=words):
-        warn_if_contradicted(told(0.4, 0.05, 0.02, 0.09))
-    with pytest.warns(PriorDisagreementWarning):
-        warn_if_contradicted(told(0.2, 0.3, 0.25, 0.35))
+    assert facts["estimated_interval"] == [alone.prior.low, alone.prior.high]
 
 
 @pytest.mark.parametrize(
-    "first",
+    ("known", "found", "interval", "words"),
     [
-        told(0.4, 0.05, 0.02, 0.41),  # inside the interval
-        told(0.4, 0.25, 0.22, 0.28),  # outside, but near
-        first(0.4),  # nobody told anything
+        (0.4, 0.05, (0.02, 0.09), "given at random .* too large"),
+        (0.8, 0.47, (0.42, 0.53), "given at random .* too large"),
+        (0.2, 0.3, (0.25, 0.35), "overlap .* too small"),
+        (0.01, 0.03, (0.02, 0.04), "overlap .* too small"),
+        (0.9, 0.99, (0.97, 1.0), "overlap .* too small"),
     ],
-    ids=["inside", "near", "not told"],
 )
-def test_a_share_that_may_be_right_is_not(first):
+def test_a_share_that_p_and_u_speak_against_is_told(known, found, interval, words):
+    low, high = interval
+    said = rf"{known:.1%} of U .* speak for {found:.1%} \({low:.1%} to {high:.1%}\)"
+    with pytest.warns(PriorDisagreementWarning, match=f"{said}. .*{words}"):
+        warn_if_contradicted(known, found, interval)
+
+
+@pytest.mark.parametrize(
+    ("known", "found", "interval"),
+    [
+        (0.4, 0.05, (0.02, 0.41)),
+        (0.4, 0.9, (0.39, 1.0)),
+        (0.4, 0.3, (0.25, 0.35)),
+        (0.3, 0.37, (0.33, 0.41)),
+    ],
+    ids=["inside, below", "inside, above", "near, below", "near, above"],
+)
+def test_a_share_that_may_be_right_is_not(known, found, interval):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_if_contradicted(first)
+        warn_if_contradicted(known, found, interval)
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,20 @@ def test_every_method_answers_as_before(key, kind, tmp_path):
             loaded.predict(X.rename(columns={"a": "z"}))
 
 
+def test_a_model_older_than_a_parameter_has_its_default(tmp_path):
+    """Methods and their parts: they can be shown, copied and fitted anew."""
+    data = rows()
+    model = small("dens_pu", random_state=0).fit(data.X, data.y)
+    answers = model.decision_function(data.X)
+    del model.prior, model.refiner_.tolerance
+    loaded = load(save(model, tmp_path / "model"))
+    assert (loaded.prior, loaded.refiner_.tolerance) == ("estimate", 0.005)
+    assert np.array_equal(loaded.decision_function(data.X), answers)
+    assert "DensPU(" in repr(loaded)
+    again = clone(loaded).fit(data.X, data.y)
+    assert np.array_equal(again.decision_function(data.X), answers)
+
+
 @pytest.mark.parametrize("key", ["dens_pu", "nnpu", "elkan_noto", "biased_svm"])
 def test_evidence_threshold_and_probabilities_are_kept(key, tmp_path):
     data = rows()

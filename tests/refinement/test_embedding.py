@@ -102,6 +102,31 @@ def test_a_known_share_stands(prior, share):
     assert called.mean() == pytest.approx(share, abs=1 / len(called))
 
 
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_a_known_share_is_that_of_all_of_u(share):
+    """Also where a sample stands for U while the models are trained."""
+    task = gaussians(n=2000, gap=1.5)
+    start = task.start(prior_in_unlabeled=share, prior_known=True)
+    refiner = quick(max_unlabeled=200).refine(start)
+    called = refiner.labels_[task.unlabeled] > 0.5
+    assert called.mean() == pytest.approx(share, abs=1 / len(called))
+    rest = np.flatnonzero(task.unlabeled)[called]
+    fresh = refiner.decision_function(task.Z[task.unlabeled]) > 0
+    assert fresh.mean() == pytest.approx(share, abs=0.03)
+    assert np.isin(np.flatnonzero(task.unlabeled)[fresh], rest).mean() > 0.9
+
+
+def test_an_estimate_is_made_and_kept_apart_where_the_share_is_known():
+    task = gaussians(gap=3.0)
+    known = quick().refine(task.start(prior_in_unlabeled=0.15, prior_known=True))
+    truth = task.truth[task.unlabeled].mean()
+    assert known.estimated_.prior_in_unlabeled == pytest.approx(truth, abs=0.1)
+    alone = quick().refine(task.start())
+    assert alone.estimated_ == alone.prior_
+    start = task.start(prior_in_unlabeled=0.15, prior_known=True)
+    assert not hasattr(quick(prior="start").refine(start), "estimated_")
+
+
 def test_labels_that_mean_nothing_teach_nothing():
     task = gaussians()
     rng = np.random.default_rng(0)

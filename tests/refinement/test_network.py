@@ -227,6 +227,32 @@ def test_the_ratio_has_no_say_in_a_prior_that_is_known(
     assert called == pytest.approx(0.2 * start.unlabeled.sum(), abs=1)
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.7])
+def test_a_known_prior_is_kept_to_the_end(begin, share):
+    """Left to itself the network goes back to the two groups that there are."""
+    start = begin(prior_in_unlabeled=share, prior_known=True)
+    refiner = small(rounds=2, tolerance=0.0, smooth=0).refine(start)
+    free = start.free
+    called = refiner.labels_[free] > 0.5
+    assert called.sum() == pytest.approx(share * free.sum(), abs=1)
+    answers = refiner.decision_function(start.X)[free]
+    assert np.array_equal(answers > 0, called)
+    assert (refiner.labels_[start.positive] == 1).all()
+
+
+def test_what_networks_say_of_a_known_prior_is_kept(begin, networks_say):
+    start = begin(prior_in_unlabeled=0.2, prior_known=True)
+    networks_say(start.scores + start.positive)
+    known = small(risk_epochs=0, **ONE).refine(start)
+    networks_say(start.scores + start.positive)
+    alone = small(risk_epochs=0, **ONE).refine(replace(start, prior_known=False))
+    assert known.prior_.prior_in_unlabeled == 0.2
+    assert known.estimated_.low < known.estimated_.high
+    unknown = small(ratio_epochs=0, risk_epochs=0, **ONE).refine(start)
+    assert not hasattr(unknown, "estimated_")
+    assert alone.estimated_.prior_in_unlabeled == alone.prior_.prior_in_unlabeled
+
+
 def test_the_risk_alone_finds_the_positives(begin):
     """Start labels say nothing: what is learned comes from P, U and the prior."""
     start = begin(labels=np.where(begin().positive, 1.0, 0.5))

@@ -318,12 +318,29 @@ def test_what_cannot_work_is_refused_before_files_are_read(tmp_path, changes, me
         fit_run(options(tmp_path, **changes))
 
 
-@pytest.mark.parametrize(("method", "said"), [("spy", True), ("pu_bagging", False)])
-def test_a_prior_that_is_not_learned_with_is_said(tmp_path, method, said):
+@pytest.mark.parametrize(
+    ("method", "settings", "said"),
+    [
+        ("spy", {}, True),
+        ("pu_bagging", {}, False),
+        ("elkan_noto", {}, True),
+        ("dens_pu", {"refiner": None}, True),
+    ],
+)
+def test_a_prior_that_is_not_learned_with_is_said_once(
+    tmp_path, method, settings, said
+):
     facts, _ = fit_run(
-        options(tmp_path, method=method, prior=0.4, **write_embeddings(tmp_path))
+        options(
+            tmp_path,
+            method=method,
+            prior=0.4,
+            settings=settings,
+            **write_embeddings(tmp_path),
+        )
     )
-    assert any("learns without a prior" in w for w in facts.warnings) is said
+    found = [w for w in facts.warnings if "prior" in w.lower()]
+    assert [f"{method} learns without a prior" in w for w in found] == [True] * said
 
 
 def test_more_than_there_are_is_refused_before_the_fit(tmp_path):

@@ -66,7 +66,8 @@ def check_spec(spec: Spec, where: str) -> None:
             _known(f"task of row {row.name!r}", name, tasks, where)
         _check_seeds(row, spec.seeds, where)
         _check_printed(row, where)
-        _check_row(row, where)
+        ran = [t for t in spec.tasks if row.tasks is None or t.name in row.tasks]
+        _check_row(row, {task.scenario for task in ran}, where)
     for task in spec.tasks:
         if not spec.rows_of(task):
             raise InvalidParameterError(
@@ -194,7 +195,7 @@ def _check_task(task: Task, where: str) -> None:
         )
 
 
-def _check_row(row: Row, where: str) -> None:
+def _check_row(row: Row, scenarios: set[str], where: str) -> None:
     supervised = row.method == SUPERVISED
     _not_reserved(row.parameters, f"Row {row.name!r} of {where}")
     if supervised != (row.oracle != "no"):
@@ -212,7 +213,8 @@ def _check_row(row: Row, where: str) -> None:
                     f"{key}={getattr(row, key)!r} of row {row.name!r} in {where} is of "
                     "no use to method='supervised': leave it out."
                 )
-        return _buildable(Supervised, row, where)
+        _built(Supervised, row, where)
+        return
     entry = registry().get(row.method)
     needs, allowed = _priors(entry)
     if row.prior not in allowed:
@@ -225,7 +227,22 @@ def _check_row(row: Row, where: str) -> None:
             f"Row {row.name!r} of {where} has encoder='shared' and an encoder of its "
             "own among the parameters. Keep one of them."
         )
-    _buildable(entry.build, row, where)
+    method = _built(entry.build, row, where)
+    if row.prior == "true":
+        _check_prior_counts(method, row, scenarios, where)
+
+
+def _check_prior_counts(method: Any, row: Row, scenarios: set[str], where: str) -> None:
+    """Refuse a true prior for a row that would go on as if it had none."""
+    for scenario in sorted(scenarios):
+        if hasattr(method, "scenario"):
+            method.set_params(scenario=scenario)
+        if not method._learns_from_prior():
+            raise InvalidParameterError(
+                f"Row {row.name!r} of {where} has prior='true', and {row.method!r} "
+                f"with these parameters makes no use of it on {scenario} data. Leave "
+                "the prior out, or cut at it with cut='true prior'."
+            )
 
 
 def _priors(entry: Entry) -> tuple[str, tuple[Prior, ...]]:
@@ -237,10 +254,10 @@ def _priors(entry: Entry) -> tuple[str, tuple[Prior, ...]]:
     return "takes no class prior", ("none",)
 
 
-def _buildable(build: Callable[..., Any], row: Row, where: str) -> None:
-    """Refuse parameters that a method, or a part of it, does not have."""
+def _built(build: Callable[..., Any], row: Row, where: str) -> Any:
+    """Return the method; parameters that it or a part of it has not are refused."""
     try:
-        method = build(**row.parameters)
+        method: Any = build(**row.parameters)
         check_parameters(method)
         for name, rules in method._rules.items():
             for rule in rules:
@@ -250,6 +267,7 @@ def _buildable(build: Callable[..., Any], row: Row, where: str) -> None:
         raise InvalidParameterError(
             f"Row {row.name!r} of {where} cannot be built. {error}"
         ) from None
+    return method
 
 
 def _names_a_part(method: Any, name: str) -> bool:

@@ -41,12 +41,12 @@ class FirstLabels:
     labels: FloatArray
     """P(y = 1): 1 for P, 0 for known negatives."""
     prior: PriorEstimate
-    """The share of positives inside U: estimated, or as the user told it."""
+    """The share of positives inside U: estimated, or as the user knows it."""
     estimated: PriorEstimate | None = None
-    """What the scores say of a share that was told."""
+    """What the scores say of a share that is known."""
 
     @property
-    def told(self) -> bool:
+    def prior_known(self) -> bool:
         """Tell whether the share is the user's."""
         return self.estimated is not None
 
@@ -56,16 +56,17 @@ class FirstLabels:
         return self.prior.prior_in_unlabeled < RARE
 
     def facts(self) -> dict[str, Any]:
-        """Return the estimated share and the labels it leads to."""
-        found = {
+        """Return the share and the labels it leads to."""
+        found: dict[str, Any] = {
             "prior_in_unlabeled": self.prior.prior_in_unlabeled,
             "low": self.prior.low,
             "high": self.prior.high,
             "path": "ranking" if self.rare else "labels",
         }
         if self.estimated is not None:
-            found["prior_told"] = True
+            found["prior_known"] = True
             found["estimated"] = self.estimated.prior_in_unlabeled
+            found["estimated_interval"] = [self.estimated.low, self.estimated.high]
         return found
 
 
@@ -74,15 +75,15 @@ def first_labels(
     unlabeled: FloatArray,
     data: PUInput,
     rng: np.random.Generator,
-    told: float | None = None,
+    known: float | None = None,
 ) -> FirstLabels:
     """Return labels by the density of positives along the boundary's score.
 
-    ``told`` is the share of positives among the rows of U that are not known to be
+    ``known`` is the share of positives among the rows of U that are not known to be
     negative, where the user knows it.
     """
     free = ~data.known_negative[data.unlabeled]
-    found = posterior(positive, unlabeled[free], rng=rng, known=told)
+    found = posterior(positive, unlabeled[free], rng=rng, known=known)
     inside = np.zeros(len(unlabeled))
     inside[free] = found.unlabeled
     labels = np.ones(len(data.positive))
@@ -128,18 +129,24 @@ def warn_if_rough(prior: PriorEstimate) -> None:
     )
 
 
-def warn_if_contradicted(first: FirstLabels) -> None:
-    """Warn when the scores speak for a share far from the one that was told."""
-    found, told = first.estimated, first.prior.prior_in_unlabeled
-    if found is None or found.low <= told <= found.high:
+def warn_if_contradicted(
+    known: float, found: float, interval: tuple[float, float]
+) -> None:
+    """Warn when P and U speak for a share inside U far from the one that is known."""
+    low, high = interval
+    room = min(known, 1 - known, found, 1 - found)
+    if low <= known <= high or abs(found - known) <= ROUGH * room:
         return
-    if abs(found.prior_in_unlabeled - told) <= ROUGH * told:
-        return
+    if found < known:
+        why = "Labels that are not given at random look like this, and so does a prior "
+        why += "that is too large."
+    else:
+        why = "Classes that overlap look like this, and so does a prior that is too "
+        why += "small."
     warnings.warn(
-        f"The prior you gave means that {told:.1%} of U are positive; P and U by "
-        f"themselves speak for {found.prior_in_unlabeled:.1%} ({found.low:.1%} to "
-        f"{found.high:.1%}). Labels that are not given at random look like this, and "
-        "so does a wrong prior. Yours is taken; prior='estimate' takes the other.",
+        f"The prior you gave means that {known:.1%} of U are positive; P and U by "
+        f"themselves speak for {found:.1%} ({low:.1%} to {high:.1%}). {why} Yours is "
+        "taken; without it the fit estimates one.",
         PriorDisagreementWarning,
         stacklevel=2,
     )

@@ -67,14 +67,24 @@ def choose_parts(
         for name, part in preset.items()
         if name not in ("contamination", "checks")
     }
-    ending = _given(model, "selector") or _given(model, "classifier")
-    if model.refiner is None or (ending is not None and model.refiner == "auto"):
+    if takes_papers_ending(model):
         parts["refiner"] = None
     settings = {
         name: preset[name] if getattr(model, name) == "auto" else getattr(model, name)
         for name in ("contamination", "checks")
     }
     return parts, settings
+
+
+def takes_papers_ending(model: DensPU) -> bool:
+    """Tell whether a model ends as in the paper: chosen negatives, then a classifier.
+
+    Not with a refiner that is given.
+    """
+    if not (isinstance(model.refiner, str) and model.refiner == "auto"):
+        return model.refiner is None
+    given = any(_given(model, name) is not None for name in ("selector", "classifier"))
+    return model.preset == "paper" or given
 
 
 def warn_if_ending_unused(model: DensPU, parts: dict[str, Any]) -> None:
@@ -91,13 +101,14 @@ def warn_if_ending_unused(model: DensPU, parts: dict[str, Any]) -> None:
     )
 
 
-def warn_if_prior_unused(model: DensPU, parts: dict[str, Any]) -> None:
+def warn_if_prior_unused(model: DensPU) -> None:
     """Warn when a class prior is given to the paper's ending, which takes none."""
-    if parts["refiner"] is not None or model.prior == "estimate":
+    if isinstance(model.prior, str) or not takes_papers_ending(model):
         return
     warnings.warn(
-        f"prior={model.prior!r} plays no part in this fit: the paper's ending takes no "
-        "class prior. evaluate and set_threshold use it.",
+        f"prior={float(model.prior):.4g} plays no part in learning: the paper's ending "
+        "takes no class prior. Where positives are held out (holdout=) it counts in "
+        "the estimate of quality and in the threshold that goes by the prior.",
         UnusedInputWarning,
         stacklevel=4,
     )

@@ -27,6 +27,9 @@ SCENARIO_RULE: tuple[Rule, ...] = (OneOf("one-sample", "two-sample"),)
 LOOK_P, LOOK_U = 1_000, 4_000
 """Rows of P and U at which a quick look is taken, at most."""
 
+HALF_A_ROW = 0.5
+"""A share that leaves fewer positives, or fewer negatives, speaks of no row."""
+
 SMALLEST = 1e-6
 """An estimated share is kept inside (SMALLEST, 1 - SMALLEST): risks divide by it."""
 
@@ -92,22 +95,26 @@ def share_inside(
     return (prior * n - n_positive) / (n - n_positive)
 
 
-def share_of_free(prior: float, data: PUInput) -> float:
+def open_share_of(prior: float, data: PUInput) -> float:
     """Return what a share in all rows means among those whose label is open.
 
-    These are the rows of U that are not known to be negative.
+    These are the rows of U, as the fit sees it, that are not known to be negative.
     """
     n, n_unlabeled = len(data.positive), int(data.unlabeled.sum())
-    inside = share_inside(prior, n - n_unlabeled, n, "one-sample", asks=False)
-    n_known = int(data.known_negative.sum())
-    hidden, n_free = inside * n_unlabeled, n_unlabeled - n_known
-    if hidden >= n_free:
+    held = 0 if data.held_out is None else int(data.held_out.sum())
+    n_labeled = n - n_unlabeled + held
+    n_open = n_unlabeled - held - int(data.known_negative.sum())
+    hidden = share_inside(prior, n_labeled, n, "one-sample", asks=False) * (
+        n - n_labeled
+    )
+    if not HALF_A_ROW <= hidden <= n_open - HALF_A_ROW:
+        low, high = (n_labeled + HALF_A_ROW) / n, (n_labeled + n_open - HALF_A_ROW) / n
         raise InvalidParameterError(
-            f"prior={prior!r} means {hidden:,.0f} positives inside U, and all but "
-            f"{n_free:,} of its {n_unlabeled:,} rows are known to be negative. Pass a "
-            "smaller share, or prior='estimate'."
+            f"prior={prior!r} means {hidden:,.4g} positives among the {n_open:,} rows "
+            f"of U that are not known to be negative. Pass a share between {low:.4g} "
+            f"and {high:.4g}, or prior='estimate'."
         )
-    return hidden / n_free
+    return (hidden + held) / (n_open + held)
 
 
 def doubtful_share(

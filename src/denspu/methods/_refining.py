@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from denspu._deadline import Deadline
+from denspu._evidence import share_without_held
 from denspu._random import Randomness
 from denspu._stages import Stages
 from denspu._typing import FloatArray
@@ -27,7 +28,7 @@ from denspu.priors import PriorEstimate
 
 @dataclass(frozen=True)
 class Shares:
-    """Estimated shares of positives."""
+    """Shares of positives, estimated or as the user gave them."""
 
     in_unlabeled: float
     interval: tuple[float, float]
@@ -37,7 +38,7 @@ class Shares:
 
 
 def shares_of(prior: PriorEstimate, data: PUInput) -> Shares:
-    """Return both shares; estimates are of U without the known negatives."""
+    """Return both shares; a ``prior`` is of U without the known negatives."""
     n_positive, n_unlabeled = data.positive.sum(), data.unlabeled.sum()
     open_share = float(1 - data.known_negative.sum() / n_unlabeled)
     inside = prior.prior_in_unlabeled * open_share
@@ -56,19 +57,18 @@ def label(
     bounded: Bounded,
     randomness: Randomness,
     stages: Stages,
-    told: float | None = None,
+    known: float | None = None,
 ) -> FirstLabels:
     """Return a first label of every row by the boundary.
 
-    ``told`` is the share of positives among the open rows of U, if the user gave it.
+    ``known`` is the share of positives among the open rows of U, if the user gave it.
     """
     warn_if_few(data)
     with stages.stage("label") as facts:
         positive, unlabeled = fair_scores(Z, data, densifier, bounded, randomness)
         rng = randomness.numpy("label")
-        first = first_labels(positive, unlabeled, data, rng, told)
+        first = first_labels(positive, unlabeled, data, rng, known)
         facts.update(first.facts())
-    warn_if_contradicted(first)
     return first
 
 
@@ -96,12 +96,16 @@ def refine(
                 prior_interval=(first.prior.low, first.prior.high),
                 encoder=encoder,
                 deadline=deadline,
-                prior_known=first.told,
+                prior_known=first.prior_known,
             )
         )
-        prior = getattr(refiner, "prior_", None) or first.prior
-        shares = shares_of(prior, data)
-        if not first.told:
+        if first.estimated is not None:
+            shares = shares_of(first.prior, data)
+            found = getattr(refiner, "estimated_", None) or first.estimated
+            facts["estimated"] = _check(shares, shares_of(found, data), data)
+        else:
+            prior = getattr(refiner, "prior_", None) or first.prior
+            shares = shares_of(prior, data)
             warn_if_extreme(prior)
             warn_if_rough(prior)
         unlabeled = refiner.labels_[data.unlabeled]
@@ -112,6 +116,19 @@ def refine(
         facts["prior_in_unlabeled"] = shares.in_unlabeled
         facts["prior_interval"] = list(shares.interval)
     return shares
+
+
+def _check(known: Shares, found: Shares, data: PUInput) -> list[float]:
+    """Warn if a share that is known and the one that is found are far apart.
+
+    Returned are the latter and its interval, as shares of U without held-out rows.
+    """
+    share, low, high = (
+        share_without_held(one, data) for one in (found.in_unlabeled, *found.interval)
+    )
+    mine = share_without_held(known.in_unlabeled, data)
+    warn_if_contradicted(mine, share, (low, high))
+    return [share, low, high]
 
 
 def sees_input(refiner: Any) -> bool:

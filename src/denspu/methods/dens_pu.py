@@ -44,11 +44,12 @@ from denspu.methods._paper_ending import (
 from denspu.methods._presets import (
     choose_parts,
     choose_refiner,
+    takes_papers_ending,
     warn_if_ending_unused,
     warn_if_prior_unused,
     warn_if_untimed,
 )
-from denspu.methods._prior import PRIOR_RULE, share_of_free
+from denspu.methods._prior import PRIOR_RULE, open_share_of
 from denspu.methods._refining import Shares, label, refine, sees_input, shares_of
 
 PART_KINDS: dict[str, Kind] = {
@@ -115,8 +116,9 @@ class DensPU(PUClassifier):
         How many fifths of the positives are held out in turn to judge the boundary.
     prior : float or "estimate", default="estimate"
         Share of positives in all rows, P and U together. A number is taken as known:
-        so many of U are called positive, and nothing is estimated. It helps most where
-        labels are not given at random, for then P and U alone do not tell the share.
+        ``labels_`` calls so many of U positive, and new rows are cut at the same score.
+        It helps where labels are not given at random, for then P and U alone do not
+        tell the share. The paper's ending has no use for it.
     max_seconds : float or None, default=None
         About how long ``fit`` may take: networks train fewer epochs, and ``stages_``
         says how many, so that the run can be repeated without the clock.
@@ -215,8 +217,10 @@ class DensPU(PUClassifier):
         self.device_ = str(resolve_device(self.device))
         parts, settings = choose_parts(self, data, self.device_)
         warn_if_ending_unused(self, parts)
-        warn_if_prior_unused(self, parts)
-        told = None if isinstance(self.prior, str) else share_of_free(self.prior, data)
+        warn_if_prior_unused(self)
+        known = None
+        if self.prior != "estimate" and self._learns_from_prior():
+            known = open_share_of(float(self.prior), data)
         for name in FORGOTTEN:
             forget(self, name)
         self._prepare(parts, data, randomness)
@@ -231,7 +235,9 @@ class DensPU(PUClassifier):
             self.negative_index_ = choose_negatives(self, Z, data, randomness)
             classify(self, Z, data)
             return
-        first = label(Z, data, self.densifier_, bounded, randomness, self.stages_, told)
+        first = label(
+            Z, data, self.densifier_, bounded, randomness, self.stages_, known
+        )
         self._remember(shares_of(first.prior, data))
         if not hasattr(self, "refiner_"):
             chosen = choose_refiner(data, first, self.encoder_, self.device_)
@@ -243,6 +249,9 @@ class DensPU(PUClassifier):
         if hasattr(self.refiner_, "unseen_scores_"):
             self.unseen_scores_ = self.refiner_.unseen_scores_
         self._remember(refined)
+
+    def _learns_from_prior(self) -> bool:
+        return not takes_papers_ending(self)
 
     def _prepare(
         self, parts: dict[str, Any], data: PUInput, randomness: Randomness

@@ -102,6 +102,9 @@ class ElkanNoto(EstimatorPU):
     def _learns_from_known_negatives(self) -> bool:
         return self.variant == "weighted"
 
+    def _learns_from_prior(self) -> bool:
+        return self.scenario == "two-sample"
+
     def _train(self, task: EstimatorTask) -> None:
         labelled = task.positive
         fold = task.folds(self.folds, self.scenario)

@@ -8,11 +8,13 @@ are checked first, so a made-up file cannot lead it outside its arrays.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from torch import nn
 
 from denspu.exceptions import ModelVersionWarning
@@ -60,6 +62,7 @@ def put_together(name: str, cls: type, state: State) -> Any:
         _check_module(state)
     state.update({cache: {} for cache in CACHES.get(name, ())})
     _set_attributes(thing, state)
+    _add_new_parameters(thing)
     if name in _CHECKS:
         _CHECKS[name](thing)
     return thing
@@ -94,6 +97,17 @@ def _set_attributes(thing: Any, state: State) -> None:
             object.__setattr__(thing, name, value)
         else:
             thing.__dict__[name] = value
+
+
+def _add_new_parameters(thing: Any) -> None:
+    """Give an estimator of ours the parameters it had not yet when it was saved."""
+    if not isinstance(thing, BaseEstimator) or not type(thing).__module__.startswith(
+        "denspu."
+    ):
+        return
+    for name, parameter in inspect.signature(type(thing)).parameters.items():
+        if parameter.default is not parameter.empty and not hasattr(thing, name):
+            setattr(thing, name, parameter.default)
 
 
 def _module_state(module: nn.Module) -> State:

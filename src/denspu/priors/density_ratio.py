@@ -56,7 +56,7 @@ class PriorEstimate:
         hidden = self.prior_in_unlabeled * self.n_unlabeled
         return self.n_positive / (self.n_positive + hidden)
 
-    def told(self, share: float) -> PriorEstimate:
+    def with_share(self, share: float) -> PriorEstimate:
         """Return the same with a share in its place that is known from elsewhere."""
         return replace(self, prior_in_unlabeled=share, low=share, high=share)
 

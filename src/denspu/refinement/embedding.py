@@ -71,6 +71,9 @@ class EmbeddingRefiner(Refiner):
         P(y = 1) of every training row: 1 for P, 0 for known negatives.
     prior_ : PriorEstimate
         The share of positives inside U with its interval.
+    estimated_ : PriorEstimate
+        What the cross-fitted scores say of it, also where it is known; only where rows
+        could be held out and with ``prior="refit"``.
     changed_ : list of float
         Share of U that changed its label in each round after the first.
     unseen_scores_ : array
@@ -140,6 +143,8 @@ class EmbeddingRefiner(Refiner):
         margin = self._first_round(rows, start, randomness)
         margin = self._later_rounds(rows, margin, start, randomness)
         scores = self._final_scores(everything, kept, margin)
+        if start.prior_known and len(kept) < len(scores):  # the cut was the sample's
+            scores = self._recut(scores, everything.free, start.prior_in_unlabeled)
         known = start.positive.astype(np.float64)
         self.labels_ = np.where(everything.free, expit(scores), known)
         forget(self, "unseen_scores_")
@@ -162,6 +167,7 @@ class EmbeddingRefiner(Refiner):
         self.n_bags_ = self._affordable_bags(rows, start.deadline, randomness)
         self.changed_: list[float] = []
         self.ratios_: list[PriorEstimate] = []
+        forget(self, "estimated_")
 
         def fit(part: Rows, rng: np.random.Generator) -> Scorer:
             return bagged(part, self.n_bags_, rng)
@@ -258,11 +264,13 @@ class EmbeddingRefiner(Refiner):
         found = estimate_prior_from_scores(positive, unlabeled, rng=rng)
         self.ratios_.append(found)
         share = start.prior_in_unlabeled
+        if self.prior == "refit" and self.cross_fitted_:
+            share = combined_share(positive, unlabeled, self.ratios_)
+            self.estimated_ = around(share, self.ratios_[0])
         if start.prior_known:
-            self.prior_ = found.told(share)
+            share = start.prior_in_unlabeled
+            self.prior_ = found.with_share(share)
         else:
-            if self.prior == "refit" and self.cross_fitted_:
-                share = combined_share(positive, unlabeled, self.ratios_)
             self.prior_ = around(share, self.ratios_[0])
         cut = cut_at(unlabeled, share)
         slope = log_odds_slope(
@@ -282,6 +290,13 @@ class EmbeddingRefiner(Refiner):
         if len(others):  # not trained on, so the final model is fair to them
             log_odds[others] = self.scale_(self.scorer_(rows.Z[others]))
         return log_odds
+
+    def _recut(self, scores: FloatArray, free: BoolArray, share: float) -> FloatArray:
+        """Move 0 to where a share of all rows lies above it."""
+        ahead = cut_at(scores[free], share)
+        cut = self.scale_.cut + ahead / self.scale_.slope
+        self.scale_ = replace(self.scale_, cut=cut)
+        return scores - ahead
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the log-odds of embeddings; above 0 is positive."""

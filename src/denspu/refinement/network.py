@@ -17,7 +17,8 @@
    The three are joined, and as many rows are called positive as the prior says.
 3. *Rounds*: a fresh copy learns the likelier label of every row, unsure rows counting
    little, and labels all rows anew. Each round starts from the encoder, so that no
-   label is kept because a network has memorised it.
+   label is kept because a network has memorised it. A share of positives that the user
+   knows is where each round's labels, and in the end new rows, are cut.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from denspu._typing import FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, Rules, forget
 from denspu.exceptions import InvalidParameterError
 from denspu.networks.heads import WithMirror
+from denspu.refinement.margins import cut_at
 from denspu.refinement.network_copies import Copies
 from denspu.refinement.network_ratio import learn_ratio
 from denspu.refinement.network_training import train_labels, train_ratio, train_risk
@@ -106,6 +108,9 @@ class NetworkRefiner(Refiner):
         over U; empty without these networks, or where none could be held out.
     networks_used_ : bool
         Whether these networks had a say.
+    estimated_ : PriorEstimate
+        What these networks say of the share of positives inside U, also where it is
+        known; only where they had a say.
     """
 
     inputs: ClassVar[tuple[str, ...]] = ("image",)
@@ -183,7 +188,7 @@ class NetworkRefiner(Refiner):
             start, resolve_device(self.device), Randomness(self.random_state)
         )
         self.epochs_ = copies.epochs
-        for name in ("prior_", "held_out_recall_", "held_out_called_"):
+        for name in ("prior_", "estimated_", "held_out_recall_", "held_out_called_"):
             forget(self, name)
         self.held_out_auc_: dict[str, float] = {}
         self.networks_used_ = False
@@ -271,6 +276,8 @@ class NetworkRefiner(Refiner):
         self.networks_used_ = ratio.labels is not None
         if ratio.prior is not None:
             self.prior_ = ratio.prior
+        if ratio.estimated is not None:
+            self.estimated_ = ratio.estimated
         self.held_out_recall_, self.held_out_called_ = ratio.recall, ratio.called
         return ratio.labels
 
@@ -282,8 +289,10 @@ class NetworkRefiner(Refiner):
         target = (labels > 0.5).astype(np.float64)
         weight = np.abs(2 * labels - 1) if self.weighted else np.ones(len(labels))
         self.module_ = train_labels(self, target, weight, copies, f"round/{number}")
-        found = expit(copies.score(self.module_, np.ones(len(labels), dtype=bool)))
-        found = start.pinned(found)
+        score = copies.score(self.module_, np.ones(len(labels), dtype=bool))
+        if start.prior_known and start.free.any():
+            self.cut_ = cut_at(score[start.free], start.prior_in_unlabeled)
+        found = start.pinned(expit(score - self.cut_))
         free = start.unlabeled
         self.changed_.append(
             float(np.mean((found > 0.5)[free] != (labels > 0.5)[free]))

@@ -48,6 +48,8 @@ class Ratio:
     """Share of held-out positives above the cut of what is used."""
     called: float
     """Share of U above it."""
+    estimated: PriorEstimate | None = None
+    """What they say of the share, also where it was known."""
 
 
 def learn_ratio(
@@ -82,7 +84,8 @@ def learn_ratio(
     labels = np.ones(len(scores))
     labels[free] = result.unlabeled
     above = _above(scores, result.cut, start)
-    return Ratio(auc, start.pinned(labels), result.prior, *above)
+    said = result.estimated or result.prior
+    return Ratio(auc, start.pinned(labels), result.prior, *above, said)
 
 
 def cross_fitted(

@@ -58,7 +58,7 @@ def posterior(
     """
     found = prior = estimate_prior_from_scores(positive, unlabeled, rng=rng)
     if known is not None:
-        prior = found.told(known)
+        prior = found.with_share(known)
     elif earlier and contradict(prior, earlier):
         other, (low, high) = earlier
         if other > prior.prior_in_unlabeled:

@@ -153,7 +153,7 @@ def _prepared(entry: Entry, options: RunOptions, tell: Tell) -> _Run:
         scenario = options.scenario if "scenario" in entry.takes() else "one-sample"
         meant = shares.for_method(share, len(data.P), scenario)
     model = build_method(entry, options, meant)
-    said = _doubts(entry, options, data, held, told)
+    said = _doubts(entry, model, options, data, held, told)
     tell("fitting", words.fitting(options.method, data, held))
     return _Run(options, data, held, told, share, model, said, clock)
 
@@ -297,13 +297,18 @@ def _how_to_read(run: _Run, facts: RunFacts) -> dict[str, Any]:
 
 
 def _doubts(
-    entry: Entry, options: RunOptions, data: RunData, held: BoolArray, told: str
+    entry: Entry,
+    model: Any,
+    options: RunOptions,
+    data: RunData,
+    held: BoolArray,
+    told: str,
 ) -> list[str]:
     """Return what is doubtful before the fit begins."""
     said = list(data.warnings)
     if not held.any():
         said.append(told)
-    if options.prior is not None and "prior" not in entry.takes():
+    if options.prior is not None and not model._learns_from_prior():
         said.append(
             f"{entry.key} learns without a prior: --prior sets chances and estimates. "
             "--threshold prior moves the cut to it."

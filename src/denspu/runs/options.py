@@ -260,4 +260,7 @@ def build_method(entry: Entry, options: RunOptions, share: float | None) -> Any:
         "verbose": options.verbose or None,
     }
     ours = {k: v for k, v in wanted.items() if k in takes and v is not None}
-    return entry.build(**{**ours, **options.settings})
+    method = entry.build(**{**ours, **options.settings})
+    if "prior" in ours and not method._learns_from_prior():
+        method.set_params(prior="estimate")
+    return method
