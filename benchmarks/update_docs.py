@@ -27,6 +27,7 @@ PAGES = (
     "docs/walkthroughs.md",
     "docs/export.md",
     "docs/gpu-plan.md",
+    "docs/methods/dens_pu.md",
     "docs/methods/vpu.md",
 )
 SOURCES = {
@@ -57,6 +58,7 @@ SOURCES = {
     "bench-missing": "results.py:missing",
     "vpu-settings": "vpu_settings.py",
     "short-rounds": "short_rounds.py",
+    "wrong-prior": "wrong_prior.py",
 }
 """Script and, after a colon, the function that makes the table of its records."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)

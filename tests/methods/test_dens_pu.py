@@ -476,7 +476,7 @@ def test_a_known_prior_finds_kinds_that_have_hardly_a_label(biased):
     inside = pytest.approx(500 / 1100)
     assert (told.prior_in_unlabeled_, *told.prior_interval_) == (inside,) * 3
     assert told.stages_["label"].facts["prior_known"]
-    share, low, high = told.stages_["refine"].facts["estimated"]
+    share, low, high = told.stages_["refine"].facts["estimated_prior"]
     assert low < share < high < 0.35
 
 
@@ -507,7 +507,8 @@ def test_what_is_said_of_a_prior_is_about_the_users_u(data):
     [text] = [str(w.message) for w in said if w.category is PriorDisagreementWarning]
     assert model.prior_in_unlabeled_ == pytest.approx((0.8 * 140 - 40) / 100)
     assert "that 72.0% of U are positive" in text
-    share, low, high = model.stages_["refine"].facts["estimated"]
+    of_the_fit = np.array(model.stages_["refine"].facts["estimated_prior"])
+    share, low, high = (of_the_fit * 110 - 10) / 100
     assert f"speak for {share:.1%} ({low:.1%} to {high:.1%})" in text
     assert share == pytest.approx(0.4, abs=0.05)
 

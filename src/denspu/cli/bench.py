@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from denspu._words import many
+
 if TYPE_CHECKING:
     from denspu.benchmark.spec import Spec
 
@@ -125,7 +127,7 @@ def run(
         for one, out in asked:
             print(f"{one.name}: {recorded_words(one, out)}")
     print(
-        f"\n{outcome.ran} cells run in {outcome.seconds:.0f} s, "
+        f"\n{many(outcome.ran, 'cell')} run in {outcome.seconds:.0f} s, "
         f"{outcome.skipped} recorded before, {outcome.left} left"
         + (" (they would not end within the budget)" if outcome.left else "")
         + "."

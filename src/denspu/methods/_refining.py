@@ -101,8 +101,10 @@ def refine(
         )
         if first.estimated is not None:
             shares = shares_of(first.prior, data)
-            found = getattr(refiner, "estimated_", None) or first.estimated
-            facts["estimated"] = _check(shares, shares_of(found, data), data)
+            own = getattr(refiner, "estimated_", None) or first.estimated
+            found = shares_of(own, data)
+            _compare(shares, found, data)
+            facts["estimated_prior"] = [found.in_unlabeled, *found.interval]
         else:
             prior = getattr(refiner, "prior_", None) or first.prior
             shares = shares_of(prior, data)
@@ -118,17 +120,16 @@ def refine(
     return shares
 
 
-def _check(known: Shares, found: Shares, data: PUInput) -> list[float]:
+def _compare(known: Shares, found: Shares, data: PUInput) -> None:
     """Warn if a share that is known and the one that is found are far apart.
 
-    Returned are the latter and its interval, as shares of U without held-out rows.
+    In words of the user's U, in which no row was held out.
     """
-    share, low, high = (
-        share_without_held(one, data) for one in (found.in_unlabeled, *found.interval)
+    mine, share, low, high = (
+        share_without_held(one, data)
+        for one in (known.in_unlabeled, found.in_unlabeled, *found.interval)
     )
-    mine = share_without_held(known.in_unlabeled, data)
     warn_if_contradicted(mine, share, (low, high))
-    return [share, low, high]
 
 
 def sees_input(refiner: Any) -> bool:
