@@ -451,6 +451,25 @@ def test_sensitivity_changes_one_thing_at_a_time():
     assert {name: varied.count(name) for name in base} == {"k": 4, "s": 4, "n_pairs": 3}
 
 
+ESTIMATED = ", estimated prior"
+
+
+def assert_differs_by_its_prior(row, known):
+    """One row is told the true prior, the other estimates it; nothing else differs."""
+    twin = known[row.name.removesuffix(ESTIMATED)]
+    assert (row.prior, twin.prior) == ("estimate", "true")
+    for name in ("method", "parameters", "encoder", "selection", "oracle", "cut"):
+        assert getattr(row, name) == getattr(twin, name)
+
+
+@pytest.mark.parametrize("name", ["sar", "sar-digits", "sealed"])
+def test_estimating_rows_differ_by_their_prior_alone(name):
+    found = [row for row in rows(name).values() if row.name.endswith(ESTIMATED)]
+    assert found
+    for row in found:
+        assert_differs_by_its_prior(row, rows(name))
+
+
 def test_biased_labels_run_as_random_ones_do():
     [task] = spec("sar").tasks
     assert (task.mechanism, task.n_labeled) == ("sar", 1000)
@@ -460,6 +479,9 @@ def test_biased_labels_run_as_random_ones_do():
     assert (told.method, told.prior, dict(told.parameters)) == ("dens_pu", "true", {})
     for name, row in rows("sar").items():
         if name == TOLD:  # the same as ours, but for the prior
+            continue
+        if name.endswith(ESTIMATED):
+            assert_differs_by_its_prior(row, elsewhere)
             continue
         twin = elsewhere[name]
         assert dict(row.parameters) == dict(twin.parameters)
@@ -488,7 +510,9 @@ def test_sealed():
         assert set(task.positive) != set(find_set(task.dataset).positive)
     priors = [prior_of(task) for task in loaded.tasks if task.dataset in SIZES]
     assert min(priors) <= 0.05
-    assert [row.name for row in loaded.rows] == ["Dist-PU", "PUbN", "self-PU", OURS]
+    told = ["Dist-PU", "PUbN", "self-PU"]
+    estimating = [name + ESTIMATED for name in told[:2]]
+    assert [row.name for row in loaded.rows] == [*told, *estimating, OURS]
     assert loaded.reference == OURS
 
 
