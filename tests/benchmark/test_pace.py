@@ -10,7 +10,7 @@ import pytest
 
 from denspu.benchmark import Record
 from denspu.benchmark.cells import Cell
-from denspu.benchmark.pace import Pace, kind_of, ran_on_gpu
+from denspu.benchmark.pace import Pace, ran_on_gpu
 from denspu.benchmark.schedule import Clock
 from denspu.benchmark.spec import Row, Task
 from denspu.benchmark.work import Place
@@ -40,44 +40,87 @@ def record(seconds, device="NVIDIA H200", **extra):
     )
 
 
-def test_the_longest_of_those_most_alike_counts():
+def known(**seconds):
+    """Return a pace that has seen jobs; of several of a kind the longest counts."""
     pace = Pace()
-    for kind, seconds in (
-        (("a", "row", "digits"), 1.0),
-        (("a", "row", "digits"), 3.0),
-        (("a", "row", "digits"), 2.0),
-        (("a", "row", "cifar10"), 20.0),
-        (("a", "other", "digits"), 50.0),
-        (("b", "row", "digits"), 80.0),
+    for name, times in seconds.items():
+        for time_ in times:
+            pace.learn(JOBS[name], time_)
+    return pace
+
+
+OTHER = replace(ROW, name="other", method="upu")
+JOBS = {
+    "mine": job(),
+    "elsewhere": job(dataset="cifar10"),
+    "beside": job(OTHER),
+    "twin": job(replace(ROW, name="the same run"), spec="another"),
+    "twin_elsewhere": job(ROW, dataset="cifar10", spec="another"),
+    "stranger": job(replace(OTHER, method="vpu"), spec="third"),
+}
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ({"mine": [1.0, 3.0, 2.0], "twin": [40.0]}, 3.0),
+        ({"twin": [40.0], "elsewhere": [20.0], "beside": [50.0]}, 40.0),
+        ({"elsewhere": [20.0], "twin_elsewhere": [60.0], "beside": [50.0]}, 20.0),
+        ({"twin_elsewhere": [60.0], "beside": [50.0]}, 60.0),
+        ({"beside": [50.0], "stranger": [80.0]}, 50.0),
+        ({"stranger": [80.0]}, 80.0),
+        ({}, 0.0),
+    ],
+)
+def test_those_most_alike_tell_how_long_a_job_takes(seen, expected):
+    assert known(**seen).of(job()) == expected
+
+
+def test_labels_and_names_do_not_change_the_work():
+    def work(row=ROW, shared=(), **task):
+        task = replace(Task("any", "digits", 100), **task)
+        cell = Cell(task, row, 0, dict(shared))
+        return cell.work, cell.encoder_work
+
+    same = work()
+    assert work(n_labeled=7, positive=(1,), mechanism="sar") == same
+    told = replace(ROW, name="told nothing", prior="none", note="x", heavy=True)
+    assert work(told) == same
+    for change in (
+        {"prior": "estimate"},
+        {"parameters": {"epochs": 3}},
+        {"encoder": "shared"},
+        {"method": "upu"},
+        {"method": "supervised", "oracle": "all"},
     ):
-        pace.learn(kind, seconds)
-    assert pace.of(("a", "row", "digits")) == 3.0
-    assert pace.of(("a", "row", "fashion-mnist")) == 20.0
-    assert pace.of(("a", "new", "digits")) == 50.0
-    assert pace.of(("c", "row", "digits")) == 80.0
-    assert Pace().of(("a", "row", "digits")) == 0.0
+        assert work(replace(ROW, **change))[0] != same[0]
+    assert work(shared={"positive_weight": 0})[1] == same[1]
+    assert work(shared={"max_seconds": 36})[1] != same[1]
 
 
 def test_an_encoder_is_judged_by_its_settings_first():
-    short, long = job(max_seconds=5), job(epochs=500)
-    kinds = [kind_of(replace(one, encoder=True)) for one in (short, long)]
-    pace = Pace({kinds[0]: 5.0, kinds[1]: 500.0, kind_of(short): 900.0})
-    assert [pace.of(kind) for kind in kinds] == [5.0, 500.0]
+    short, long = (
+        replace(job(**settings), encoder=True)
+        for settings in ({"max_seconds": 5}, {"epochs": 500})
+    )
+    pace = Pace()
+    for one, seconds in ((short, 5.0), (long, 500.0), (job(), 900.0)):
+        pace.learn(one, seconds)
+    assert [pace.of(one) for one in (short, long)] == [5.0, 500.0]
     elsewhere = replace(job(dataset="cifar10", max_seconds=5), encoder=True)
-    assert pace.of(kind_of(elsewhere)) == 5.0
+    assert pace.of(elsewhere) == 5.0
     unlike = replace(job(epochs=7), encoder=True)
-    assert pace.of(kind_of(unlike)) == 500.0  # of encoders, not of cells
-    assert Pace({kinds[1]: 500.0}).of(kind_of(short)) == 0.0  # nor the other way round
+    assert pace.of(unlike) == 500.0  # of encoders, not of cells
+    pace = Pace()
+    pace.learn(long, 500.0)
+    assert pace.of(job()) == 0.0  # nor the other way round
 
 
 def test_records_tell_of_their_cell_and_of_its_encoder():
     pace, one = Pace(), job(epochs=3)
     pace.learn_from(one, record({"total": 2.0, "shared_encoder": 150.0}))
-    assert pace.longest == {
-        kind_of(one): 2.0,
-        kind_of(replace(one, encoder=True)): 150.0,
-    }
-    assert kind_of(one) != kind_of(replace(one, encoder=True))
+    assert pace.of(one) == 2.0
+    assert pace.of(replace(one, encoder=True)) == 150.0
 
 
 @pytest.mark.parametrize(
@@ -104,8 +147,8 @@ def test_a_run_that_raised_says_nothing():
 
 def test_the_clock_allows_what_would_end_in_time():
     clock = Clock(budget=10, began=time.perf_counter() - 5)
-    clock.pace.learn(kind_of(job()), 3.0)
-    clock.pace.learn(kind_of(job(dataset="cifar10")), 8.0)
+    clock.pace.learn(job(), 3.0)
+    clock.pace.learn(job(dataset="cifar10"), 8.0)
     assert clock.allows(job())
     assert not clock.allows(job(dataset="cifar10"))
     assert not clock.allows(job(dataset="fashion-mnist"))

@@ -1292,7 +1292,7 @@ def test_rows_are_chosen_in_the_specs_that_have_them(tmp_path):
         run_specs(specs, device="cpu", verbose=0, rows=("spi",))
 
 
-def test_an_encoder_that_sees_no_label_serves_any_number_of_them(tmp_path):
+def test_an_encoder_that_sees_no_label_serves_any_labels(tmp_path):
     row = {**FAST, "encoder": "shared"}
     blind = {"positive_weight": 0, "epochs": 1, "batch_size": 64}
 
@@ -1307,17 +1307,22 @@ def test_an_encoder_that_sees_no_label_serves_any_number_of_them(tmp_path):
     biased = cell(20, blind, mechanism="sar")
     share = cell(0.2, blind, share_of="training set")
     assert biased.encoder_id == share.encoder_id == few.encoder_id
-    for change in ({"keep_positive": 0.5}, {"positive": [0, 1]}):
-        assert cell(20, blind, **change).encoder_id != few.encoder_id
+    others = cell(20, blind, positive=[0, 1])
+    assert others.encoder_id == few.encoder_id
+    assert cell(20, seeing, positive=[0, 1]).encoder_id != cell(20, seeing).encoder_id
+    rare = cell(20, blind, keep_positive=0.5)
+    also_rare = cell(20, blind, keep_positive=0.5, positive=[0, 1])
+    assert len({few.encoder_id, rare.encoder_id, also_rare.encoder_id}) == 3
     copies = {"scenario": "two-sample"}  # here P is put before U
     assert cell(20, blind, **copies).encoder_id != cell(60, blind, **copies).encoder_id
     made = []
-    for one in (few, many):
-        place = Place("cpu", tmp_path / str(one.task.n_labeled))
+    for number, one in enumerate((few, many, others)):
+        place = Place("cpu", tmp_path / str(number))
         work.train_encoder(one, place)
         made.append(work.shared_encoder(one, place)[0])
     X = make_data(few.task, 10)[0].X[:50]
-    assert np.array_equal(made[0].transform(X), made[1].transform(X))
+    for encoder in made[1:]:
+        assert np.array_equal(made[0].transform(X), encoder.transform(X))
 
 
 def test_what_failed_here_is_taken_from_where_it_went_well(tmp_path):

@@ -52,7 +52,7 @@ def rows(name):
 
 def test_every_table_has_its_spec():
     wanted = {"digits", "table3", "table4", "table5", "sensitivity", "sar", "sealed"}
-    wanted |= {"ablation", "ablation-labels", "sar-digits"}
+    wanted |= {"ablation", "ablation-labels", "sar-digits", "sealed-digits"}
     assert set(NAMES) == wanted | set(TABLE_2)
 
 
@@ -462,12 +462,14 @@ def assert_differs_by_its_prior(row, known):
         assert getattr(row, name) == getattr(twin, name)
 
 
-@pytest.mark.parametrize("name", ["sar", "sar-digits", "sealed"])
+@pytest.mark.parametrize("name", ["sar", "sar-digits", "sealed", "sealed-digits"])
 def test_estimating_rows_differ_by_their_prior_alone(name):
     found = [row for row in rows(name).values() if row.name.endswith(ESTIMATED)]
     assert found
+    known = rows(name)
+    told = {row.removesuffix(", true prior"): known[row] for row in known}
     for row in found:
-        assert_differs_by_its_prior(row, rows(name))
+        assert_differs_by_its_prior(row, told)
 
 
 def test_biased_labels_run_as_random_ones_do():
@@ -500,20 +502,57 @@ def prior_of(task):
     return kept / (kept + (10 - len(task.positive)) * size)
 
 
-def test_sealed():
-    loaded = spec("sealed")
-    tasks = {task.name: task for task in loaded.tasks}
+SEALED = ("sealed", "sealed-digits")
+STRONGEST_THREE = ["Dist-PU", "PUbN", "self-PU"]
+TOLD_NOTHING = [name + ESTIMATED for name in STRONGEST_THREE[:2]]
+
+
+def test_sealed_tasks_are_none_of_development():
+    loaded = [spec(name) for name in SEALED]
+    tasks = {task.name: task for one in loaded for task in one.tasks}
     assert tasks["cats and dogs"].positive == (3, 5)
     assert tasks["cats and dogs"].n_labeled == 500
-    assert {task.dataset for task in loaded.tasks} == set(SHAPES)
-    for task in loaded.tasks:
+    assert {task.dataset for task in tasks.values()} == set(SHAPES)
+    for task in tasks.values():
         assert set(task.positive) != set(find_set(task.dataset).positive)
-    priors = [prior_of(task) for task in loaded.tasks if task.dataset in SIZES]
+    priors = [prior_of(task) for task in tasks.values() if task.dataset in SIZES]
     assert min(priors) <= 0.05
-    told = ["Dist-PU", "PUbN", "self-PU"]
-    estimating = [name + ESTIMATED for name in told[:2]]
-    assert [row.name for row in loaded.rows] == [*told, *estimating, OURS]
-    assert loaded.reference == OURS
+
+
+def test_sealed_rows():
+    shared = [f"{one}, shared encoder" for one in STRONGEST_THREE[:2]]
+    embedded = [row + known for known in (", true prior", ESTIMATED) for row in shared]
+    names = [*STRONGEST_THREE, *TOLD_NOTHING]
+    assert [row.name for row in spec("sealed-digits").rows] == [*names, OURS]
+    assert [row.name for row in spec("sealed").rows] == [
+        *(*names, *embedded, OURS, "all true labels, shared encoder"),
+    ]
+    for name in SEALED:
+        assert spec(name).reference == OURS
+    grey = [task.name for task in spec("sealed").tasks if task.dataset != "cifar10"]
+    for row in spec("sealed").rows:  # what learns from pixels has no shared encoder
+        assert (row.tasks is None) == (row.encoder == "shared")
+        assert row.tasks is None or list(row.tasks) == grey
+    elsewhere = rows("table2-fmnist")
+    for row in embedded:
+        twin, here = elsewhere[row], rows("sealed")[row]
+        assert dict(here.parameters) == dict(twin.parameters)
+        assert (here.prior, here.selection) == (twin.prior, twin.selection)
+
+
+def test_sealed_and_biased_tasks_on_the_same_images_share_an_encoder():
+    def encoders(name):
+        return {
+            (cell.task.name, cell.seed): cell.encoder_id
+            for cell in cells_of(spec(name))
+            if cell.row.encoder == "shared"
+        }
+
+    sealed, biased = encoders("sealed"), encoders("sar")
+    for seed in (0, 1, 2):
+        grey = {sealed["shoes", seed], sealed["dresses", seed]}
+        assert grey == {biased["F-MNIST, biased labels", seed]}
+    assert len(set(sealed.values())) == 9  # rare automobiles lack some of the images
 
 
 def test_the_sealed_baselines_are_the_strongest_by_the_paper():
@@ -523,16 +562,17 @@ def test_the_sealed_baselines_are_the_strongest_by_the_paper():
         )
 
     order = sorted(TEN, key=mean_f1, reverse=True)
-    assert order[:3] == ["Dist-PU", "PUbN", "self-PU"]
+    assert order[:3] == STRONGEST_THREE
     assert set(order[:5]) == set(STRONGEST)
 
 
 def test_sealed_baselines_have_the_protocol_of_large_samples():
     """On digits "auto" takes whole batches, as everywhere in the library."""
     assert {key: ADAM[key] for key in LARGE} == LARGE
-    for row in spec("sealed").rows[:3]:
-        assert {row.parameters[key] for key in LARGE} == {"auto"}
-        assert row.parameters["weight_decay"] == ADAM["weight_decay"]
+    for name in SEALED:
+        for row in (rows(name)[one] for one in (*STRONGEST_THREE, *TOLD_NOTHING)):
+            assert {row.parameters[key] for key in LARGE} == {"auto"}
+            assert row.parameters["weight_decay"] == ADAM["weight_decay"]
 
 
 # --- ablation -------------------------------------------------------------------------

@@ -69,6 +69,32 @@ def test_seconds_are_shares_of_the_device_by_records_of_these_data():
     assert found["small", "ours", "fashion-mnist"].left is None
 
 
+def test_a_row_never_run_is_judged_by_the_same_work_in_another_spec():
+    """Other labels and another name do not change it; other settings do."""
+    known = replace(SPEC, shared_encoder={"epochs": 3})
+    row = replace(SPEC.rows[1], name="nnPU again")
+    other = replace(row, name="nnPU, longer", parameters={"epochs": 500})
+    new = replace(
+        known,
+        name="new",
+        tasks=(Task("C", "digits", 500, positive=(1, 2)), SPEC.tasks[1]),
+        rows=(row, other),
+        shared_encoder={"epochs": 3, "positive_weight": 0},
+    )
+    seen = [
+        record(cell, 8.0 + cell.seed)
+        for cell in cells_of(known)
+        if (cell.row.name, cell.task.name) == ("nnPU", "A") and cell.seed < 2
+    ]
+    found = parts(seen, new, known)
+    assert found["new", "nnPU again", "digits"].each == Span(8.0, 9.0)
+    assert found["new", "nnPU, longer", "digits"].each is None
+    assert found["new", "nnPU again", "fashion-mnist"].each is None
+    assert found["new", ENCODERS, "digits"].each == Span(100.0, 101.0)
+    found = parts([*seen, record(cells_of(new)[0], 50.0)], new, known)
+    assert found["new", "nnPU again", "digits"].each == Span(50.0, 50.0)
+
+
 def test_only_seconds_of_such_a_device_count():
     first, second, _ = cells("ours", "digits")
     records = [record(first, 40.0), record(second, 7.0, device="cpu, 1 threads")]

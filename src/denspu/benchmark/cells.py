@@ -50,14 +50,34 @@ class Cell:
     def encoder_id(self) -> str:
         """Say which encoder it shares, whatever the task is called.
 
-        One that looks at no label is the same however many there are.
+        One that looks at no label is the same however many there are, and whatever is
+        positive where all rows are kept.
         """
         task = _facts(self.task)
         unseen = self.shared_encoder.get("positive_weight") == 0
         if unseen and self.task.scenario == "one-sample":
-            task = {k: v for k, v in task.items() if k not in OF_LABELS}
+            whole = self.task.keep_positive == 1
+            of_labels = (*OF_LABELS, "positive") if whole else OF_LABELS
+            task = {k: v for k, v in task.items() if k not in of_labels}
         facts = {"task": task, "settings": self.shared_encoder}
         return f"{self.task.dataset}-{_hash(facts)}-{self.seed}"
+
+    @property
+    def work(self) -> str:
+        """Say what it asks of a device, whatever labels it sees and what it is called.
+
+        A prior that is told costs nothing, one that is estimated does.
+        """
+        row = self.row
+        facts = [row.method, _plain(row.parameters), row.encoder, row.oracle]
+        return _hash([*facts, row.prior == "estimate"])
+
+    @property
+    def encoder_work(self) -> str:
+        """Say the same of the encoder it shares."""
+        settings = dict(self.shared_encoder)
+        settings.pop("positive_weight", None)
+        return _hash(settings)
 
     @property
     def alone(self) -> bool:

@@ -8,18 +8,28 @@ from denspu.benchmark.cells import failed
 from denspu.benchmark.record import Record
 from denspu.benchmark.workers import Job
 
-Kind = tuple[str, str, str]
-"""Spec, row and data set, or encoders, their settings and data set: what is alike in
-more of these, from the first on, takes a more similar time."""
+Kind = tuple[str, ...]
 ENCODERS = "encoders"
 
 
-def kind_of(job: Job) -> Kind:
-    """Return whose seconds tell how long a job will take."""
-    cell = job.cell
+def kinds_of(job: Job) -> list[Kind]:
+    """Return what a job is like, from what few are to what all are.
+
+    Encoders are like encoders alone, cells like cells.
+    """
+    cell, spec = job.cell, job.place.spec
+    data = cell.task.dataset
     if job.encoder:
-        return ENCODERS, str(sorted(cell.shared_encoder.items())), cell.task.dataset
-    return job.place.spec, cell.row.name, cell.task.dataset
+        work = cell.encoder_work
+        return [(ENCODERS, work, data), (ENCODERS, work), (ENCODERS,)]
+    return [
+        ("row", spec, cell.row.name, data),
+        ("work", cell.work, data),
+        ("row", spec, cell.row.name),
+        ("work", cell.work),
+        ("row", spec),
+        (),
+    ]
 
 
 def ran_on_gpu(record: Record) -> bool:
@@ -33,9 +43,10 @@ class Pace:
 
     longest: dict[Kind, float] = field(default_factory=dict)
 
-    def learn(self, kind: Kind, seconds: float) -> None:
+    def learn(self, job: Job, seconds: float) -> None:
         """Remember how long a job took."""
-        self.longest[kind] = max(self.longest.get(kind, 0.0), seconds)
+        for kind in kinds_of(job):
+            self.longest[kind] = max(self.longest.get(kind, 0.0), seconds)
 
     def learn_from(self, job: Job, record: Record) -> None:
         """Remember what a record says of its cell and of the encoder it shares.
@@ -44,21 +55,14 @@ class Pace:
         """
         if failed(record) or ran_on_gpu(record) != job.place.on_gpu:
             return
-        self.learn(kind_of(job), record.seconds["total"])
+        self.learn(job, record.seconds["total"])
         if "shared_encoder" in record.seconds:
-            encoder = replace(job, encoder=True)
-            self.learn(kind_of(encoder), record.seconds["shared_encoder"])
+            self.learn(replace(job, encoder=True), record.seconds["shared_encoder"])
 
-    def of(self, kind: Kind) -> float:
+    def of(self, job: Job) -> float:
         """Return the seconds a job may take: those of the longest most like it.
 
-        Of its kind; else of its row, of its spec, of all; 0 where none is known.
-        Encoders tell of encoders alone, cells of cells.
+        0 where none is known.
         """
-        encoder = kind[0] == ENCODERS
-        same = {k: s for k, s in self.longest.items() if encoder == (k[0] == ENCODERS)}
-        for alike in range(len(kind), -1, -1):
-            seconds = [s for k, s in same.items() if k[:alike] == kind[:alike]]
-            if seconds:
-                return max(seconds)
-        return 0.0
+        known = (self.longest[kind] for kind in kinds_of(job) if kind in self.longest)
+        return next(known, 0.0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from denspu.benchmark.pace import Pace, kind_of
+from denspu.benchmark.pace import Pace
 from denspu.benchmark.record import Record
 from denspu.benchmark.work import died, encoder_folder
 from denspu.benchmark.workers import Job, Pool
@@ -27,7 +27,7 @@ class Clock:
 
     def allows(self, job: Job) -> bool:
         """Tell whether a job would end in time, judged by others like it."""
-        return self.elapsed() + self.pace.of(kind_of(job)) <= self.budget
+        return self.elapsed() + self.pace.of(job) <= self.budget
 
 
 def work_through(
@@ -55,7 +55,7 @@ def work_through(
         for ended in pool.wait():
             in_work.remove(ended.job)
             if ended.went_well:
-                clock.pace.learn(kind_of(ended.job), ended.seconds)
+                clock.pace.learn(ended.job, ended.seconds)
             if ended.record is not None:
                 yield ended.job, ended.record
                 continue

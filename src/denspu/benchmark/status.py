@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded
@@ -45,8 +45,10 @@ class Part:
     missing: int
     failed: int = 0
     each: Span | None = None
-    """Seconds of the device: those of a record, divided by the cells that ran at once;
-    ``None`` where the row was never run on these data and such a device."""
+    """Seconds of the device: those of a record, divided by the cells that ran at once.
+
+    Of the row itself, or of one that does the same work on these data in any of the
+    specs; ``None`` where such a device has run neither."""
 
     @property
     def left(self) -> Span | None:
@@ -65,17 +67,21 @@ def parts_of(
     What several specs ask for is missing once, in the first of them.
     """
     asked: set[str] = set()
+    known = [(spec, recorded(records)) for spec, records in specs]
+    times = Times(on_gpu)
+    for spec, records in known:
+        times.learn(cells_of(spec), records)
     return [
         part
-        for spec, records in specs
-        for part in _of_spec(spec, recorded(records), on_gpu, Path(encoders), asked)
+        for spec, records in known
+        for part in _of_spec(spec, records, times, Path(encoders), asked)
     ]
 
 
 def _of_spec(
     spec: Spec,
     known: Mapping[str, Record],
-    on_gpu: bool,
+    times: Times,
     encoders: Path,
     asked: set[str],
 ) -> list[Part]:
@@ -87,10 +93,56 @@ def _of_spec(
         *(
             part
             for name, cells in rows.items()
-            for part in _row(spec.name, name, cells, known, on_gpu, asked)
+            for part in _row(spec.name, name, cells, known, times, asked)
         ),
-        *_encoders(spec.name, sharing, known, on_gpu, encoders, asked),
+        *_encoders(spec.name, sharing, known, times, encoders, asked),
     ]
+
+
+@dataclass
+class Times:
+    """Seconds that such a device was busy with recorded cells, and with encoders."""
+
+    on_gpu: bool
+    cells: dict[str, list[float]] = field(default_factory=dict)
+    """By cell, and by work and data set."""
+    encoders: dict[str, list[float]] = field(default_factory=dict)
+    """By work and data set."""
+
+    def learn(self, cells: Sequence[Cell], known: Mapping[str, Record]) -> None:
+        """Remember what took how long; failures and other devices say nothing."""
+        for cell in cells:
+            record = known.get(cell.id)
+            if record is None or failed(record) or ran_on_gpu(record) != self.on_gpu:
+                continue
+            seconds = record.seconds["total"] / record.extra.get("jobs", 1)
+            for key in (cell.id, _work(cell)):
+                self.cells.setdefault(key, []).append(seconds)
+            if "shared_encoder" in record.seconds:
+                key = _encoder_work(cell)
+                seconds = record.seconds["shared_encoder"]
+                self.encoders.setdefault(key, []).append(seconds)
+
+    def of_cells(self, cells: Sequence[Cell]) -> Span | None:
+        """Return what one of a row's cells takes, if the row or one like it was run."""
+        own = [s for cell in cells for s in self.cells.get(cell.id, ())]
+        return _span(own or self.cells.get(_work(cells[0]), ()))
+
+    def of_encoders(self, cells: Sequence[Cell]) -> Span | None:
+        """Return what the encoder of some cells takes, if one like it was trained."""
+        return _span(self.encoders.get(_encoder_work(cells[0]), ()))
+
+
+def _work(cell: Cell) -> str:
+    return f"{cell.work} {cell.task.dataset}"
+
+
+def _encoder_work(cell: Cell) -> str:
+    return f"{cell.encoder_work} {cell.task.dataset}"
+
+
+def _span(seconds: Sequence[float]) -> Span | None:
+    return Span(min(seconds), max(seconds)) if seconds else None
 
 
 def _row(
@@ -98,19 +150,15 @@ def _row(
     name: str,
     cells: Sequence[Cell],
     known: Mapping[str, Record],
-    on_gpu: bool,
+    times: Times,
     asked: set[str],
 ) -> list[Part]:
     """Return the parts of a row, one a data set."""
-    shares = [
-        (cell.task.dataset, record.seconds["total"] / record.extra.get("jobs", 1))
-        for cell, record in _on(cells, known, on_gpu)
-    ]
     parts = []
     for dataset, here in _by_dataset(cells).items():
         bad = sum(failed(known[cell.id]) for cell in here if cell.id in known)
         missing = _new([c.id for c in here if c.id not in known], asked)
-        each = _seconds(shares, dataset)
+        each = times.of_cells(here)
         parts.append(Part(spec, name, dataset, len(here), missing, bad, each))
     return parts
 
@@ -119,23 +167,18 @@ def _encoders(
     spec: str,
     sharing: Sequence[Cell],
     known: Mapping[str, Record],
-    on_gpu: bool,
+    times: Times,
     folder: Path,
     asked: set[str],
 ) -> list[Part]:
     """Return the encoders that cells share: missing where one of these is."""
     place = Place(encoders=folder)
-    shared = [
-        (cell.task.dataset, record.seconds["shared_encoder"])
-        for cell, record in _on(sharing, known, on_gpu)
-        if "shared_encoder" in record.seconds
-    ]
     parts = []
     for dataset, here in _by_dataset(sharing).items():
         wanted = [encoder_folder(c, place) for c in here if c.id not in known]
         missing = _new([path.name for path in wanted if not path.exists()], asked)
         count = len({cell.encoder_id for cell in here})
-        each = _seconds(shared, dataset)
+        each = times.of_encoders(here)
         parts.append(Part(spec, ENCODERS, dataset, count, missing, 0, each))
     return parts
 
@@ -145,20 +188,6 @@ def _by_dataset(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     for cell in cells:
         found.setdefault(cell.task.dataset, []).append(cell)
     return found
-
-
-def _on(
-    cells: Sequence[Cell], known: Mapping[str, Record], on_gpu: bool
-) -> list[tuple[Cell, Record]]:
-    """Return the cells that ended well on such a device, with their records."""
-    found = [(cell, known[cell.id]) for cell in cells if cell.id in known]
-    return [(c, r) for c, r in found if not failed(r) and ran_on_gpu(r) == on_gpu]
-
-
-def _seconds(seen: Sequence[tuple[str, float]], dataset: str) -> Span | None:
-    """Return the seconds on a data set, if any were seen there."""
-    here = [seconds for name, seconds in seen if name == dataset]
-    return Span(min(here), max(here)) if here else None
 
 
 def _new(ids: Sequence[str], asked: set[str]) -> int:
