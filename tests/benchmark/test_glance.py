@@ -44,17 +44,31 @@ def seen(figures=FIGURES, spec=SPEC, **changes):
 
 
 def test_rows_are_counted_by_what_the_intervals_say():
-    assert seen().verdicts == Counter(ahead=2, open=1, behind=1, single=4 - 2)
-    with_one_more = {**FIGURES, ("late", "A"): (0.95, 0.96)}
-    assert seen(with_one_more).verdicts["single"] == 1
+    single = Counter(ahead=2, open=1, behind=1, few=4 - 2)
+    assert seen().verdicts == single + Counter({"ahead together": 2}) + Counter(
+        {"behind together": 1}
+    )
+    two = {**FIGURES, ("late", "A"): (0.95, 0.96)}
+    assert seen(two).verdicts["few"] == 2
+    three = {**FIGURES, ("late", "A"): (0.95, 0.96, 0.96)}
+    assert seen(three).verdicts["few"] == 1
+
+
+def test_what_stands_alone_and_not_beside_others_is_counted_apart():
+    """4.58 standard errors: to leave out 0 takes 4.30 alone, 7.65 beside two more."""
+    close = {**FIGURES, ("far", "A"): (0.90, 0.89, 0.898), ("late", "A"): (0.9,) * 3}
+    found = seen(close)
+    assert (found.verdicts["ahead"], found.verdicts["ahead together"]) == (2, 1)
+    line = glance_markdown([found], ["#a"]).splitlines()[2]
+    assert " 2 (1) " in line
 
 
 def test_rows_on_true_labels_are_left_out():
     figures = {k: v for k, v in FIGURES.items() if k[0] in ("ours", "truth")}
     found = seen(figures)
-    assert found.verdicts == Counter(single=6)
+    assert found.verdicts == Counter(few=6)
     assert found.best_other == MISSING
-    assert found.printed == 0
+    assert found.met.of == 0
 
 
 def test_the_best_other_has_records_wherever_the_reference_is_compared():
@@ -78,13 +92,21 @@ def test_a_printed_figure_is_met_within_two_points(printed, met):
     row = replace(SPEC.rows[0], printed={"A": {"f1": printed}})
     spec = replace(SPEC, rows=(row, *SPEC.rows[1:]))
     found = seen(spec=spec)
-    assert (found.met, found.printed) == (met, 1)
+    assert found.met == (met, 1)
 
 
 def test_a_printed_figure_without_a_record_waits():
     found = seen({k: v for k, v in FIGURES.items() if k != ("far", "B")})
-    assert (found.met, found.printed) == (1, 1)
-    assert seen().printed == 2
+    assert found.met == (1, 1)
+    assert seen().met == (1, 2)
+
+
+def test_printed_figures_of_all_metrics_are_counted_too():
+    """The one of ``ours`` is a ROC AUC of 50; that of the oracle is left out."""
+    assert seen().met_of_all == (1, 3)
+    near = replace(SPEC.rows[2], printed={"A": {"roc_auc": 98.0}})
+    spec = replace(SPEC, rows=(*SPEC.rows[:2], near, *SPEC.rows[3:]))
+    assert seen(spec=spec).met_of_all == (2, 3)
 
 
 def test_the_line_of_a_spec():
@@ -94,7 +116,8 @@ def test_the_line_of_a_spec():
     ]
     assert line[1:-1] == [
         *("[A / small table](#a)", "22 of 30", "F1", "ours: 91.00 to 91.10"),
-        *("near: 91.00 to 98.00", "2", "1", "1", "2", "1 of 2"),
+        *("near: 91.00 to 98.00", "2 (2)", "1", "1 (1)", "2"),
+        "1 of 2; of all metrics 1 of 3",
     ]
     broken = seen({("ours", "A"): (0.9,)}, error="MemoryError: x")
     assert "| 1 of 30, 1 failed |" in glance_markdown([broken], ["#a"])
@@ -103,4 +126,4 @@ def test_the_line_of_a_spec():
 def test_a_spec_without_a_reference_compares_nothing():
     table = glance_markdown([seen(spec=replace(SPEC, reference=None))], ["#a"])
     line = [word.strip() for word in table.splitlines()[2].split("|")]
-    assert line[-7:-1] == [MISSING, "", "", "", "", "1 of 2"]
+    assert line[-7:-1] == [MISSING, *[""] * 4, "1 of 2; of all metrics 1 of 3"]

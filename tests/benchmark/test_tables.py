@@ -376,11 +376,14 @@ def test_notes_name_rows_that_choose_or_were_tried_out_and_every_version():
         f"test set; {other.name}: those that the method's own label-free rule" in text
         for text in said
     )
-    assert (
-        "Settings were fixed beforehand and not tried out on these data, but for "
-        f"{ours.name}: twenty settings." in said
+    place = said.index(
+        "Settings were fixed beforehand and not tried out on these data, but for those "
+        "of the rows that follow."
     )
-    assert "Code: commits one, two; 1 cells ran with changes on top." in said
+    assert said[place + 1] == f"Settings of {ours.name}: twenty settings."
+    assert "Code: commits one, two; 1 cell ran with uncommitted changes." in said
+    untried = "Settings were fixed beforehand and not tried out on these data."
+    assert untried in notes_of(SPEC, records)
 
 
 def test_notes_say_how_many_cells_ran_at_once():
@@ -572,24 +575,68 @@ def test_more_tasks_than_rows_stand_below_each_other():
         ["digits 30", "–"],
     ]
     assert verdicts(spec, found) == [
-        "Against nnPU: ahead on 0 of 5 tasks with an interval above 0. Only one "
-        "seed in common on: digits 1 (+10.00); digits 2.5 (+15.00). No seed in common "
+        "Against nnPU: ahead on 0 of 5 tasks with an interval above 0. Fewer than 3 "
+        "seeds in common on: digits 1 (+10.00); digits 2.5 (+15.00). No seed in common "
         "on: digits 10; digits 20; digits 30.",
     ]
+    seeing = replace(OTHER, method="supervised", oracle="all", prior="none")
+    spec = replace(spec, rows=(seeing, OURS))
+    [said] = verdicts(spec, differences(spec, records_of(spec, figures)))
+    assert said.startswith("Against nnPU, trained on true labels: ahead on 0 of 5")
 
 
 def test_verdicts_word_for_word():
     spec, records = three_tasks()
     assert verdicts(spec, differences(spec, records)) == [
-        "On A: ahead of 1 of 3 rows with an interval above 0. Behind: truth (by 2.83, "
-        "trained on true labels). No seed in common with: half.",
-        "On B: ahead of 0 of 3 rows with an interval above 0. Not told apart from: "
-        "nnPU (+0.50). No seed in common with: half; truth.",
-        "On C: ahead of 0 of 3 rows with an interval above 0. Only one seed in common "
-        "with: nnPU (+1.00); half (+10.00). No seed in common with: truth.",
+        "On A: ahead of 1 of 2 rows with an interval above 0; of 1 even if all "
+        "intervals on a task must hold at once. No seed in common with: half. Trained "
+        "on true labels, and not counted: truth (-2.83).",
+        "On B: ahead of 0 of 2 rows with an interval above 0. Fewer than 3 seeds in "
+        "common with: nnPU (+0.50). No seed in common with: half.",
+        "On C: ahead of 0 of 2 rows with an interval above 0. Fewer than 3 seeds in "
+        "common with: nnPU (+1.00); half (+10.00).",
         "Over tasks: ahead of 0 of 1 row with an interval above 0. Not told apart "
         "from: nnPU (+2.28).",
     ]
+
+
+def test_two_seeds_are_not_judged_however_well_they_agree():
+    figures = {("ours", "A"): (0.95, 0.96), ("nnPU", "A"): (0.900, 0.911)}
+    [found] = differences(SPEC, records_of(SPEC, figures))
+    assert (found.n, found.verdict) == (2, "few")
+    assert found.mean > found.half_width
+
+
+def test_with_many_rows_an_interval_must_be_wider_to_stand():
+    """Bonferroni over the rows that are judged: not oracles, nor those of few seeds."""
+    figures = {
+        ("ours", "A"): (0.95, 0.96, 0.97),
+        ("nnPU", "A"): (0.93, 0.95, 0.95),
+        ("half", "A"): (0.90, 0.91, 0.92),
+        ("late", "A"): (0.90, 0.91),
+        ("truth", "A"): (0.98, 0.99, 0.995),
+    }
+    half, late = (
+        replace(OTHER, name=name, parameters={"epochs": i})
+        for i, name in enumerate(("half", "late"), 1)
+    )
+    spec = replace(SPEC, rows=(OTHER, half, late, OURS, ORACLE))
+    by_row = {d.row: d for d in differences(spec, records_of(spec, figures))}
+    near = by_row["nnPU"]
+    wide = stats.t.interval(1 - 0.05 / 2, 2, scale=stats.sem([2, 1, 2]))[1]
+    assert near.joint_half_width == pytest.approx(wide)
+    assert (near.verdict, near.stands) == ("ahead", False)
+    assert (by_row["half"].verdict, by_row["half"].stands) == ("ahead", True)
+    assert not by_row["late"].stands
+    text, *_ = verdicts(spec, list(by_row.values()))
+    assert text.startswith("On A: ahead of 2 of 3 rows with an interval above 0; of 1 ")
+
+
+def test_how_many_intervals_would_leave_out_zero_by_chance_is_said():
+    spec, records = three_tasks()
+    assert "by chance" in how_to_read(spec, differences(spec, records))
+    few = differences(SPEC, records_of(SPEC, FIGURES))
+    assert "by chance" not in how_to_read(SPEC, few)  # one comparison
 
 
 def test_no_reference_no_comparison():
@@ -618,7 +665,7 @@ def test_tasks_count_as_one_where_labels_alone_differ_and_as_many_where_rows_do(
         spec = replace(SPEC, tasks=tasks)
         figures = {(r, t.name): (0.9, 0.8) for r in ("ours", "nnPU") for t in tasks}
         found = differences(spec, records_of(spec, figures))
-        told = "Tasks on the same images" in how_to_read(spec, found)
+        told = "may share their images" in how_to_read(spec, found)
         [n] = [d.n for d in found if d.task is None] or [0]
         assert told == (n > 0)
         return n

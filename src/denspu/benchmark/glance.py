@@ -6,18 +6,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean
+from typing import NamedTuple
 
 from denspu.benchmark.cells import failed
 from denspu.benchmark.markup import markdown_grid, plain
-from denspu.benchmark.paired import differences
+from denspu.benchmark.paired import FEWEST_SEEDS, differences
 from denspu.benchmark.record import Record
-from denspu.benchmark.spec import Row, Spec
+from denspu.benchmark.spec import METRICS, Row, Spec
 from denspu.benchmark.tables import MISSING, Found, title_of
 
 CLOSE = 2.0
 """Percent points within which a printed figure counts as met."""
 HEADER = (
-    *("table", "cells", "metric", "reference row", "best other row", "ahead"),
+    *("table", "cells", "metric", "reference row", "best other row, by mean", "ahead"),
     *("not told apart", "behind", "not compared", "printed figures met"),
 )
 HOW_TO_READ = f"""\
@@ -25,14 +26,27 @@ Cells: how many runs of a table are recorded. The metric is the first of each ta
 in percent; of several tasks the lowest and the highest mean, over those that the
 reference row and another have both been run on. “Ahead”, “not told apart” and
 “behind” count the other rows, on each task, by whether the 95 % interval of the
-difference to the reference row leaves out 0; “not compared” those with fewer than two
-seeds in common so far. Rows trained on true labels are left out. A printed figure
-counts as met where the mean of the seeds so far lies within {CLOSE:g} points of
-it."""
+difference to the reference row leaves out 0; in brackets how many of them stay so if
+all intervals on a task must hold at once; “not compared” those with fewer than
+{FEWEST_SEEDS} seeds in common so far. Rows trained on true labels are left out. A
+printed figure counts as met where the mean of the seeds so far lies within {CLOSE:g}
+points of it: first those of the table's first metric, then those of all metrics."""
 
 
 Means = Mapping[str, Mapping[str, float]]
 """Of each row, on each task that has a record."""
+
+
+class Share(NamedTuple):
+    """How many of some."""
+
+    part: int
+    of: int
+
+    @property
+    def words(self) -> str:
+        """Show both."""
+        return f"{self.part} of {self.of}"
 
 
 @dataclass(frozen=True)
@@ -46,11 +60,13 @@ class Glance:
     reference: str
     best_other: str
     verdicts: Counter[str]
-    """Of every other row on every task: ahead, open, behind or, with fewer than two
-    seeds in common, single."""
-    met: int
-    printed: int
+    """Of every other row on every task: ahead, open, behind or, with too few seeds in
+    common, few; and how many are ahead or behind also when all rows are judged at once,
+    as ``"ahead together"`` and ``"behind together"``."""
+    met: Share
     """Figures of the first metric that the paper prints and that have a record."""
+    met_of_all: Share
+    """The same of all metrics."""
 
 
 def glance_of(spec: Spec, records: Sequence[Record]) -> Glance:
@@ -62,12 +78,6 @@ def glance_of(spec: Spec, records: Sequence[Record]) -> Glance:
     means = {row.name: _means(found, row, key) for row in unseeing}
     tasks = _in_common(means, reference, others)
     best = _best(means, others, tasks)
-    met = [
-        abs(means[row.name][task] - claims[key]) <= CLOSE
-        for row in unseeing
-        for task, claims in row.printed.items()
-        if key in claims and task in means[row.name]
-    ]
     return Glance(
         spec=spec,
         recorded=len(found.records),
@@ -76,9 +86,22 @@ def glance_of(spec: Spec, records: Sequence[Record]) -> Glance:
         reference=_words(means, reference, tasks),
         best_other=_words(means, best, tasks),
         verdicts=_verdicts(found, others, reference),
-        met=sum(met),
-        printed=len(met),
+        met=_met(found, unseeing, [key]),
+        met_of_all=_met(found, unseeing, METRICS),
     )
+
+
+def _met(found: Found, rows: Sequence[Row], keys: Sequence[str]) -> Share:
+    """Return how many printed figures of some metrics are met, and how many are not."""
+    near = [
+        abs(means[task] - claims[key]) <= CLOSE
+        for row in rows
+        for key in keys
+        if (means := _means(found, row, key))
+        for task, claims in row.printed.items()
+        if key in claims and task in means
+    ]
+    return Share(sum(near), len(near))
 
 
 def _verdicts(
@@ -87,18 +110,20 @@ def _verdicts(
     if reference is None:
         return Counter()
     names = {row.name for row in others}
-    compared = Counter(
-        d.verdict
+    judged = [
+        d
         for d in differences(found.spec, list(found.records.values()))
         if d.task is not None and d.row in names
-    )
+    ]
+    compared = Counter(d.verdict for d in judged)
     asked = sum(
         1
         for task in found.spec.tasks
         for row in others
         if found.expected(row, task) and found.expected(reference, task)
     )
-    compared["single"] += asked - compared.total()
+    compared["few"] += asked - len(judged)
+    compared.update(f"{d.verdict} together" for d in judged if d.stands)
     return compared
 
 
@@ -145,8 +170,19 @@ def glance_markdown(glances: Sequence[Glance], links: Sequence[str]) -> str:
 def _cells(glance: Glance) -> list[str]:
     cells = f"{glance.recorded} of {glance.cells}"
     cells += f", {glance.failed} failed" if glance.failed else ""
-    counts = [glance.verdicts[word] for word in ("ahead", "open", "behind", "single")]
-    compared = map(str, counts) if glance.verdicts else [""] * len(counts)
-    met = f"{glance.met} of {glance.printed}" if glance.printed else ""
+    compared = [
+        _count(glance.verdicts, word) if glance.verdicts else ""
+        for word in ("ahead", "open", "behind", "few")
+    ]
+    met = ""
+    if glance.met.of:
+        met = f"{glance.met.words}; of all metrics {glance.met_of_all.words}"
     metric = title_of(glance.spec.metrics[0])
     return [cells, metric, glance.reference, glance.best_other, *compared, met]
+
+
+def _count(verdicts: Counter[str], word: str) -> str:
+    """Show a count, and in brackets how many of it stand together."""
+    count = verdicts[word]
+    judged = count and word in ("ahead", "behind")
+    return f"{count} ({verdicts[f'{word} together']})" if judged else str(count)

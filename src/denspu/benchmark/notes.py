@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from denspu._words import many
 from denspu.benchmark.cells import failed
 from denspu.benchmark.record import Record
 from denspu.benchmark.spec import Spec, Task
@@ -65,7 +66,7 @@ def notes_of(spec: Spec, records: Sequence[Record]) -> list[str]:
     if any(table.has_printed for table in tables_of(spec, records)):
         said.append("In brackets: what the paper prints, and ours minus it.")
     said.append(f"{_which_seeds(spec)} {_selection(spec)}")
-    said.append(_tuning(spec))
+    said.extend(_tuning(spec))
     said.extend(_devices(found))
     said.extend(f"{row.name}: {row.note}" for row in spec.rows if row.note)
     if spec.note:
@@ -97,14 +98,17 @@ def _selection(spec: Spec) -> str:
     )
 
 
-def _tuning(spec: Spec) -> str:
+def _tuning(spec: Spec) -> list[str]:
+    """Say which settings were tried out on these data, a line for each history."""
     text = "Settings were fixed beforehand and not tried out on these data"
     by_words: dict[str, list[str]] = {}
     for row in spec.rows:
         if row.tuning:
             by_words.setdefault(row.tuning, []).append(row.name)
-    tried = [f"{' · '.join(names)}: {words}" for words, names in by_words.items()]
-    return f"{text}, but for {'; '.join(tried)}." if tried else f"{text}."
+    if not by_words:
+        return [f"{text}."]
+    tried = (f"Settings of {' · '.join(n)}: {w}." for w, n in by_words.items())
+    return [f"{text}, but for those of the rows that follow.", *tried]
 
 
 def _devices(found: Found) -> list[str]:
@@ -134,7 +138,9 @@ def _commits(records: Sequence[Record]) -> str:
     names = Counter(r.commit.removesuffix("-dirty")[:12] for r in records)
     text = f"Code: commit{'' if len(names) == 1 else 's'} {', '.join(names)}."
     dirty = sum(r.commit.endswith("-dirty") for r in records)
-    return f"{text[:-1]}; {dirty} cells ran with changes on top." if dirty else text
+    if not dirty:
+        return text
+    return f"{text[:-1]}; {many(dirty, 'cell')} ran with uncommitted changes."
 
 
 def command_of(spec: Spec) -> str:

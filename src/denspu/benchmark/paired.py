@@ -6,6 +6,7 @@ the seed. Figures are percent points, the reference's minus the other's.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -23,6 +24,9 @@ LEVEL = 0.95
 FEWEST_TASKS = 3
 """Tasks from which an interval over them is given. Tasks that differ in their labels
 only are one: they share their rows."""
+FEWEST_SEEDS = 3
+"""Seeds in common from which a difference is judged. Two seldom tell anything, and when
+their interval leaves out 0 it is because they happen to agree."""
 FEW = 4
 """Columns that always fit on a page."""
 
@@ -41,18 +45,26 @@ class Difference:
     """Seeds that both rows have, or tasks."""
     sees_labels: bool = False
     """The other row is trained on true labels."""
+    joint_half_width: float | None = None
+    """Of the interval if all judged rows of the task are to hold 95 % together."""
 
     @property
     def verdict(self) -> str:
         """``ahead`` or ``behind`` where the interval leaves out 0, else ``open``.
 
-        ``single`` where one seed allows no interval.
+        ``few`` where too few seeds are in common to say.
         """
-        if self.half_width is None:
-            return "single"
+        if self.half_width is None or self.n < FEWEST_SEEDS:
+            return "few"
         if abs(self.mean) <= self.half_width:
             return "open"
         return "ahead" if self.mean > 0 else "behind"
+
+    @property
+    def stands(self) -> bool:
+        """Tell whether the verdict is the same beside those on all other rows."""
+        wide = self.joint_half_width
+        return self.verdict in ("ahead", "behind") and abs(self.mean) > (wide or 0.0)
 
     @property
     def words(self) -> str:
@@ -65,12 +77,18 @@ class Difference:
         return f"{signed(self.mean)} ({signed(low)} to {signed(high)}, {count})"
 
 
-def t_interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return the mean and the half width of its 95 % t-interval."""
+def t_interval(
+    values: Sequence[float], comparisons: int = 1
+) -> tuple[float, float | None]:
+    """Return the mean and the half width of its 95 % t-interval.
+
+    Of several ``comparisons`` each gets its share of the 5 % (Bonferroni), so that all
+    intervals hold together.
+    """
     n = len(values)
     if n < 2:
         return mean(values), None
-    quantile = float(stdtrit(n - 1, (1 + LEVEL) / 2))
+    quantile = float(stdtrit(n - 1, 1 - (1 - LEVEL) / 2 / comparisons))
     return mean(values), quantile * stdev(values) / sqrt(n)
 
 
@@ -87,29 +105,46 @@ def differences(
     found = Found(spec, records)
     key = metric or spec.metrics[0]
     reference = next(r for r in spec.rows if r.name == spec.reference)
-    others = [r for r in spec.rows if r is not reference]
-    return [d for row in others for d in _of_row(found, reference, row, key)]
+    others = {r.name: r for r in spec.rows if r is not reference}
+    paired = {name: _paired(found, reference, row, key) for name, row in others.items()}
+    judged = Counter(
+        task
+        for name, by_task in paired.items()
+        for task, values in by_task.items()
+        if others[name].oracle == "no" and len(values) >= FEWEST_SEEDS
+    )
+    return [
+        _difference(others[name], task, values, max(1, judged[task]))
+        for name, by_task in paired.items()
+        for task, values in by_task.items()
+    ]
 
 
-def _of_row(found: Found, reference: Row, row: Row, key: str) -> list[Difference]:
+def _difference(
+    row: Row, task: str | None, values: Sequence[float], judged: int
+) -> Difference:
+    middle, half = t_interval(values)
+    _, joint = t_interval(values, judged)
     oracle = row.oracle != "no"
-    out = []
+    return Difference(row.name, task, middle, half, len(values), oracle, joint)
+
+
+def _paired(
+    found: Found, reference: Row, row: Row, key: str
+) -> dict[str | None, list[float]]:
+    """Return the differences on each task, seed by seed, and the means over tasks."""
+    out: dict[str | None, list[float]] = {}
+    kinds: dict[object, list[float]] = {}
     for task in found.spec.tasks:
         ours = found.by_seed(reference, task, key)
         theirs = found.by_seed(row, task, key)
-        paired = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
-        if paired:
-            middle, half = t_interval(paired)
-            n = len(paired)
-            out.append(Difference(row.name, task.name, middle, half, n, oracle))
-    kinds: dict[object, list[float]] = {}
-    for task in found.spec.tasks:
-        same = (task.dataset, task.positive, task.keep_positive)
-        kinds.setdefault(same, []).extend(d.mean for d in out if d.task == task.name)
-    means = [mean(values) for values in kinds.values() if values]
-    if len(means) >= FEWEST_TASKS:
-        middle, half = t_interval(means)
-        out.append(Difference(row.name, None, middle, half, len(means), oracle))
+        values = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
+        if values:
+            out[task.name] = values
+            same = (task.dataset, task.positive, task.keep_positive)
+            kinds.setdefault(same, []).append(mean(values))
+    if len(kinds) >= FEWEST_TASKS:
+        out[None] = [mean(values) for values in kinds.values()]
     return out
 
 
@@ -125,13 +160,19 @@ def how_to_read(spec: Spec, found: Sequence[Difference]) -> str:
     """Say what the intervals are, and why there is no p-value."""
     text = (
         "Percent points, by seed: both rows had the same labelled positives. In "
-        "brackets 95 % t-intervals where there are two or more, each for one "
-        "comparison: over seeds, what other seeds would give on the same data; over "
-        "tasks, what other such tasks would."
+        "brackets 95 % t-intervals of the mean where there are two or more, each for "
+        "one comparison: over seeds, on the same training and test data."
     )
     if any(d.task is None for d in found):
         text += (
-            " Tasks on the same images are not independent; the latter leaves that out."
+            " Over tasks: as if they had nothing to do with one another, though tasks "
+            "may share their images."
+        )
+    judged = sum(d.verdict != "few" and not d.sees_labels for d in found)
+    if judged > 1:
+        text += (
+            f" Of {judged} such intervals about {judged * (1 - LEVEL):.1g} would leave "
+            "out 0 by chance if no rows differed."
         )
     n = max((d.n for d in found if d.task is not None), default=0)
     if n > 1:
@@ -148,20 +189,26 @@ def verdicts(spec: Spec, found: Sequence[Difference]) -> list[str]:
     A line a task, or a line a row where there are more tasks than rows.
     """
     compared = _compared(spec, found)
+    oracles = {row.name for row in spec.rows if row.oracle != "no"}
     said = []
     if _many_tasks(compared):
         for row in dict.fromkeys(d.row for d in found):
-            here = {d.task: d for d in found if d.row == row and d.task is not None}
+            by_task = {d.task: d for d in found if d.row == row and d.task is not None}
             tasks = [t for t, rows in compared.items() if t is not None and row in rows]
-            absent = [str(t) for t in tasks if t not in here]
-            named = [(str(t), d) for t, d in here.items()]
-            said.append(_verdict(f"Against {row}: ahead on", "task", named, absent))
+            absent = [str(t) for t in tasks if t not in by_task]
+            named = [(str(t), d) for t, d in by_task.items()]
+            what = f"{row}, trained on true labels" if row in oracles else row
+            said.append(_verdict(f"Against {what}: ahead on", "task", named, absent))
         compared = {None: compared[None]} if None in compared else {}
     for task, rows in compared.items():
-        named = [(d.row, d) for d in found if d.task == task]
-        absent = [r for r in rows if r not in {d.row for _, d in named}]
+        here = {d.row: d for d in found if d.task == task}
+        named = [(name, d) for name, d in here.items() if not d.sees_labels]
+        absent = [r for r in rows if r not in here and r not in oracles]
         where = "Over tasks" if task is None else f"On {task}"
-        said.append(_verdict(f"{where}: ahead of", "row", named, absent))
+        text = _verdict(f"{where}: ahead of", "row", named, absent)
+        if seeing := [_signed(r, d) for r, d in here.items() if d.sees_labels]:
+            text += f" Trained on true labels, and not counted: {'; '.join(seeing)}."
+        said.append(text)
     return said
 
 
@@ -172,31 +219,31 @@ def _verdict(
     absent: Sequence[str],
 ) -> str:
     """Say how many are won, and name the others with their differences."""
-    ahead = sum(d.verdict == "ahead" for _, d in named)
+    rows = of == "row"
+    ahead = [d for _, d in named if d.verdict == "ahead"]
     n = len(named) + len(absent)
-    word = "from" if of == "row" else "on"
-    text = (
-        f"{start} {ahead} of {n} {of}{'' if n == 1 else 's'} with an interval above 0."
-    )
+    text = f"{start} {len(ahead)} of {n} {of}{'' if n == 1 else 's'}"
+    text += " with an interval above 0"
+    if ahead and n > 1:
+        stand = sum(d.stands for d in ahead)
+        text += f"; {'of' if rows else 'on'} {stand} even if all intervals on a task "
+        text += "must hold at once"
+    text += "."
     if unsure := [_signed(name, d) for name, d in named if d.verdict == "open"]:
-        text += f" Not told apart {word}: {'; '.join(unsure)}."
+        text += f" Not told apart {'from' if rows else 'on'}: {'; '.join(unsure)}."
     if behind := [(name, d) for name, d in named if d.verdict == "behind"]:
-        names = (f"{name} (by {-d.mean:.2f}{_oracle(d)})" for name, d in behind)
-        text += f" Behind{'' if of == 'row' else ' on'}: {'; '.join(names)}."
-    with_ = "with" if of == "row" else "on"
-    if single := [_signed(name, d) for name, d in named if d.verdict == "single"]:
-        text += f" Only one seed in common {with_}: {'; '.join(single)}."
+        names = (f"{name} (by {-d.mean:.2f})" for name, d in behind)
+        text += f" Behind{'' if rows else ' on'}: {'; '.join(names)}."
+    with_ = "with" if rows else "on"
+    if few := [_signed(name, d) for name, d in named if d.verdict == "few"]:
+        text += f" Fewer than {FEWEST_SEEDS} seeds in common {with_}: {'; '.join(few)}."
     if absent:
         text += f" No seed in common {with_}: {'; '.join(absent)}."
     return text
 
 
 def _signed(name: str, difference: Difference) -> str:
-    return f"{name} ({signed(difference.mean)}{_oracle(difference)})"
-
-
-def _oracle(difference: Difference) -> str:
-    return ", trained on true labels" if difference.sees_labels else ""
+    return f"{name} ({signed(difference.mean)})"
 
 
 def _compared(
