@@ -36,6 +36,7 @@ EMBEDDING = (512,)
 
 TEN = ["uPU", "nnPU", "RP", "PUSB", "PUbN"]
 TEN += ["self-PU", "aPU", "VPU", "ImbPU", "Dist-PU"]
+FROZEN = "Dens-PU, shared encoder"
 STRONGEST = ["Dist-PU", "PUbN", "self-PU", "ImbPU", "aPU"]
 
 
@@ -241,7 +242,26 @@ def test_rows_of_table_2(name):
         assert differ == {off}
     longer = LONGER if name == "table2-fmnist" else ()
     assert set(longer) <= set(found)
-    assert len(found) == 10 + 2 + 3 + len(longer) + 2 * len(STRONGEST) + 2 + 3
+    frozen = [row for row in found if row == FROZEN]
+    others = 2 + 3 + len(longer) + 2 + 3 + len(frozen)
+    assert len(found) == 10 + others + 2 * len(STRONGEST)
+
+
+@pytest.mark.parametrize("name", ["table2-cifar10", "sealed", "sar"])
+def test_our_default_has_a_row_that_is_as_frozen_as_the_others(name):
+    row = rows(name)[FROZEN]
+    assert (row.method, row.encoder, row.prior) == ("dens_pu", "shared", "none")
+    assert dict(row.parameters) == {"refiner": "embedding"}
+    model = built(rows(name)[OURS])
+    assert {**model.get_params(), "refiner": "embedding"} == built(row).get_params()
+
+
+def test_the_frozen_row_of_table_2_is_one_of_the_ablation():
+    def ids(name, row):
+        return {c.id for c in cells_of(spec(name)) if c.row.name == row}
+
+    there = ids("ablation", "refined on the embedding alone")
+    assert ids("table2-cifar10", FROZEN) == there
 
 
 @pytest.mark.parametrize(
@@ -480,7 +500,7 @@ def test_biased_labels_run_as_random_ones_do():
     told = rows("sar")[TOLD]
     assert (told.method, told.prior, dict(told.parameters)) == ("dens_pu", "true", {})
     for name, row in rows("sar").items():
-        if name == TOLD:  # the same as ours, but for the prior
+        if name in (TOLD, FROZEN):  # the same as ours, but for a part
             continue
         if name.endswith(ESTIMATED):
             assert_differs_by_its_prior(row, elsewhere)
@@ -525,7 +545,7 @@ def test_sealed_rows():
     names = [*STRONGEST_THREE, *TOLD_NOTHING]
     assert [row.name for row in spec("sealed-digits").rows] == [*names, OURS]
     assert [row.name for row in spec("sealed").rows] == [
-        *(*names, *embedded, OURS, "all true labels, shared encoder"),
+        *(*names, *embedded, FROZEN, OURS, "all true labels, shared encoder"),
     ]
     for name in SEALED:
         assert spec(name).reference == OURS

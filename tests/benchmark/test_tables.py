@@ -755,3 +755,21 @@ def test_verdicts_come_before_the_tables():
     verdict = text.index("On A: ahead of 1 of 1 row")
     assert text.index("ours, F1:") < verdict < text.index("| nnPU ")
     assert text.index("minus each row") < text.index("- Task: ")
+
+
+def test_sizes_of_the_chosen_negatives_are_told():
+    """Where fewer are left outside than asked for, all ways to choose are the same."""
+    spec = replace(SPEC, rows=(OTHER, replace(OTHER, name="few", method="upu"), OURS))
+    counts = {"nnPU": (1000, 1000, 1000), "few": (362, 1240, 735), "ours": (1000,) * 3}
+    records = [
+        record(
+            cell,
+            0.9,
+            extra={
+                "stages": {"select": {"negatives": counts[cell.row.name][cell.seed]}}
+            },
+        )
+        for cell in cells_of(spec)
+    ]
+    assert "Size of Ñ: 1,000; few: 362 to 1,240." in notes_of(spec, records)
+    assert not any("Size of" in note for note in notes_of(spec, records_of(SPEC, {})))

@@ -67,6 +67,7 @@ def notes_of(spec: Spec, records: Sequence[Record]) -> list[str]:
         said.append("In brackets: what the paper prints, and ours minus it.")
     said.append(f"{_which_seeds(spec)} {_selection(spec)}")
     said.extend(_tuning(spec))
+    said.extend(_sizes(found))
     said.extend(_devices(found))
     said.extend(f"{row.name}: {row.note}" for row in spec.rows if row.note)
     if spec.note:
@@ -109,6 +110,30 @@ def _tuning(spec: Spec) -> list[str]:
         return [f"{text}."]
     tried = (f"Settings of {' · '.join(n)}: {w}." for w, n in by_words.items())
     return [f"{text}, but for those of the rows that follow.", *tried]
+
+
+def _sizes(found: Found) -> list[str]:
+    """Say how many negatives rows with the paper's ending chose.
+
+    Where the boundary leaves fewer rows outside than were asked for, all are taken, and
+    how they were to be chosen makes no difference.
+    """
+    words: dict[str, str] = {}
+    for row in found.spec.rows:
+        records = [r for task in found.spec.tasks for r in found.good(row, task)]
+        chosen = [r.extra.get("stages", {}).get("select", {}) for r in records]
+        if counts := [facts["negatives"] for facts in chosen if "negatives" in facts]:
+            words[row.name] = _span(counts)
+    if not words:
+        return []
+    [(usual, _)] = Counter(words.values()).most_common(1)
+    others = [f"{name}: {count}" for name, count in words.items() if count != usual]
+    return [f"Size of Ñ: {'; '.join([usual, *others])}."]
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _devices(found: Found) -> list[str]:
