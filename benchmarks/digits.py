@@ -3,11 +3,12 @@
     python benchmarks/digits.py --seeds 0 1 2 3 4
 
 Pixels in [0, 1], a 70/30 split stratified by digit, positive = even digits, 20 % of the
-training positives labelled, the rest unlabelled. Split and labels are drawn anew by each
-seed. An Isolation Forest fitted on the labelled positives is the yardstick; nnPU, which
+training positives labelled, the rest unlabelled. Each seed draws split and labels anew.
+An Isolation Forest fitted on the labelled positives is the yardstick; nnPU, which
 estimates its prior, and Elkan-Noto, which needs none, are the rivals. The default was
-developed on validation parts of training data under seeds from 10 on (docs/decisions.md),
-and so were defaults of the rivals (docs/methods.md); seeds 0-4 are for this record.
+developed on validation parts of training data under seeds from 10 on
+(docs/decisions.md), and so were defaults of the rivals (docs/methods.md); seeds 0-4 are
+for this record.
 """
 
 from __future__ import annotations

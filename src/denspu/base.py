@@ -281,6 +281,9 @@ class RefinerInput:
 
     An estimate of the refiner's own goes into ``estimated_``; it is only compared.
     """
+    held_out: BoolArray | None = None
+    """Free rows that are positives kept from the fit; they are no rows of the user's U,
+    though ``prior_in_unlabeled`` counts them."""
 
     @property
     def unlabeled(self) -> BoolArray:
@@ -379,10 +382,10 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
         self._warn_if_unused(data)
         randomness = Randomness(getattr(self, "random_state", None))
         held = choose_held_out(holdout, data, randomness.numpy("holdout"))
-        given = None
         if held is not None:
             data = without_labels(data, held)
-            given = through("given_share")(self, data)
+        self._check_prior(data)
+        given = None if held is None else through("given_share")(self, data)
         for name in OF_LAST_FIT:
             forget(self, name)
         self.classes_ = np.array([0, 1])
@@ -450,6 +453,11 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
     def _learns_from_known_negatives(self) -> bool:
         """Tell whether a fit with these settings does."""
         return self.uses_known_negatives
+
+    def _check_prior(self, data: PUInput) -> None:
+        """Refuse a given prior that the labels contradict, before anything is lost."""
+        if self._learns_from_prior():
+            through("given_share")(self, data)
 
     def _learns_from_prior(self) -> bool:
         """Tell whether a fit with these settings goes by a ``prior`` that is given."""

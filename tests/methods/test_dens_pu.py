@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from fractions import Fraction
 from types import SimpleNamespace
@@ -38,6 +39,7 @@ from denspu.encoders import (
 from denspu.exceptions import (
     DegenerateFitWarning,
     DensPUWarning,
+    FewRowsWarning,
     InvalidInputError,
     InvalidParameterError,
     PriorDisagreementWarning,
@@ -576,6 +578,47 @@ def test_a_known_prior_counts_held_out_positives_and_known_negatives(data):
     assert share == pytest.approx((40 + 10) / (100 + 10 - 20))
     assert model.evidence_.prior_from == "given"
     assert model.evidence_.prior_in_unlabeled == pytest.approx(40 / 80)
+
+
+@pytest.mark.parametrize("refiner", [EmbeddingRefiner(), RankingRefiner()])
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_as_many_of_the_users_u_are_called_as_they_know(data, refiner):
+    """Half of P is held out, and few of U are said to be positive."""
+    X, y, _ = data
+    model = DensPU(prior=(40 + 7) / 140, refiner=refiner, random_state=0)
+    model.fit(X, y, holdout=0.5)
+    assert (model.labels_[y == 0] > 0.5).sum() == 7
+    assert model.prior_in_unlabeled_ == pytest.approx(7 / 100)
+
+
+def test_a_prior_that_is_refused_leaves_the_last_fit_as_it_was(data):
+    X, y, _ = data
+    model = DensPU(prior=0.6, refiner=CHEAP, random_state=0).fit(X, y)
+    before = model.predict(X)
+    for prior in (0.1, 0.9999):
+        with pytest.raises(InvalidParameterError, match=f"prior={prior}"):
+            model.set_params(prior=prior).fit(X, y)
+        assert np.array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_the_ends_that_a_message_allows_are_allowed(data, end):
+    X, y, _ = data
+    wrong = (0.286, 0.9999)[end]
+    with pytest.raises(InvalidParameterError, match="share between") as said:
+        DensPU(prior=wrong).fit(X, y)
+    told = re.search(r"share between (\S+) and (\S+),", str(said.value)).groups()
+    model = DensPU(prior=float(told[end]), refiner=CHEAP, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+
+
+def test_one_group_leaves_a_known_share_as_it_was_given(data):
+    X, y, _ = data
+    model = DensPU(prior=0.6, random_state=0)
+    with pytest.warns(FewRowsWarning, match="stays as you gave it"):
+        model.fit(X, y, groups=np.zeros(len(y)))
 
 
 @pytest.mark.parametrize("prior", [40 / 140, 0.1])

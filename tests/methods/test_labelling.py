@@ -187,6 +187,20 @@ def test_few_rows_are_told(n, m, words):
         warn_if_few(data)
 
 
+def test_few_rows_and_a_known_share_leave_who_is_called_open():
+    data = PUInput(
+        np.zeros((105, 1)), "table", np.arange(105) < 5, np.zeros(105, bool), None
+    )
+    with pytest.warns(FewRowsWarning, match="how many are is what you gave") as said:
+        warn_if_few(data, True)
+    assert "prior_interval_" not in str(said[0].message)
+
+
+def test_an_interval_that_held_out_positives_use_up_is_not_shown():
+    with pytest.warns(PriorDisagreementWarning, match="speak for hardly any"):
+        warn_if_contradicted(0.4, 0.0, (0.0, 0.0))
+
+
 def test_enough_rows_are_not_worth_a_word():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

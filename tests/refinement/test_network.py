@@ -240,6 +240,31 @@ def test_a_known_prior_is_kept_to_the_end(begin, share):
     assert (refiner.labels_[start.positive] == 1).all()
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("ratio_epochs", [0, 1])
+def test_so_few_as_are_known_are_called(begin, count, ratio_epochs):
+    """Where positives are rare posteriors add up to the share, and few pass 1/2."""
+    n = N - N_LABELED
+    start = begin(prior_in_unlabeled=count / n, prior_known=True)
+    assert start.rare
+    refiner = small(ratio_epochs=ratio_epochs, epochs=2).refine(start)
+    assert (refiner.labels_[start.free] > 0.5).sum() == count
+    assert (refiner.decision_function(start.X)[start.free] > 0).sum() == count
+    assert (refiner.labels_[start.positive] == 1).all()
+
+
+@pytest.mark.parametrize("hidden", [3, 40])
+def test_held_out_positives_are_not_among_the_known(begin, hidden):
+    """They lie at the end of the ranking: called or not, ``hidden`` others are."""
+    held = (np.arange(N) >= N_LABELED) & (np.arange(N) < N_LABELED + 20)
+    n = N - N_LABELED
+    start = begin(prior_in_unlabeled=(hidden + 20) / n, prior_known=True, held_out=held)
+    refiner = small(smooth=0, risk_epochs=0, **ONE).refine(start)
+    mine = start.free & ~held
+    assert (refiner.labels_[mine] > 0.5).sum() == hidden
+    assert (refiner.decision_function(start.X)[mine] > 0).sum() == hidden
+
+
 def test_what_networks_say_of_a_known_prior_is_kept(begin, networks_say):
     start = begin(prior_in_unlabeled=0.2, prior_known=True)
     networks_say(start.scores + start.positive)

@@ -133,6 +133,16 @@ def test_a_known_prior_is_not_read_off_the_ranking(fitted):
     assert model.n_called_ == pytest.approx(0.05 * start.unlabeled.sum(), abs=5)
 
 
+def test_held_out_positives_are_not_among_the_known(fitted):
+    start = fitted[1]
+    held = np.zeros(len(start.Z), dtype=bool)
+    held[np.flatnonzero(start.free)[:30]] = True
+    share = (12 + 30) / start.free.sum()
+    known = replace(start, prior_in_unlabeled=share, prior_known=True, held_out=held)
+    model = screening().refine(known)
+    assert (model.labels_[start.free & ~held] > 0.5).sum() == 12
+
+
 def test_labels_keep_what_is_known():
     start, _ = problem(n_negative=1_000)
     known = np.zeros(len(start.Z), dtype=bool)

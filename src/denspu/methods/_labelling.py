@@ -143,31 +143,41 @@ def warn_if_contradicted(
     else:
         why = "Classes that overlap look like this, and so does a prior that is too "
         why += "small."
+    theirs = f"{found:.1%} ({low:.1%} to {high:.1%})"
+    if low >= high:  # less than the positives held out, which are no rows of U
+        theirs = "hardly any"
     warnings.warn(
         f"The prior you gave means that {known:.1%} of U are positive; P and U by "
-        f"themselves speak for {found:.1%} ({low:.1%} to {high:.1%}). {why} Yours is "
-        "taken; without it the fit estimates one.",
+        f"themselves speak for {theirs}. {why} Yours is taken; without it the fit "
+        "estimates one.",
         PriorDisagreementWarning,
         stacklevel=2,
     )
 
 
-def warn_if_few(data: PUInput) -> None:
-    """Warn where estimates must rest on very few rows, or P and U look exchanged."""
+def warn_if_few(data: PUInput, known: bool = False) -> None:
+    """Warn where estimates must rest on very few rows, or P and U look exchanged.
+
+    ``known`` says whether the share of positives is the user's.
+    """
     n, m = int(data.positive.sum()), int(data.unlabeled.sum())
     if n < FEW_POSITIVES:
+        rough = "the share of positives inside U, and with it the cut, are little more "
+        rough += "than a guess (see prior_interval_)"
+        if known:
+            rough = "who is called positive is little more than a guess, though how "
+            rough += "many are is what you gave"
         warnings.warn(
-            f"Only {n} labelled positives: the share of positives inside U, and with "
-            "it the cut, are little more than a guess (see prior_interval_). Label "
-            f"some more; from about {5 * FEW_POSITIVES} on estimates settle.",
+            f"Only {n} labelled positives: {rough}. Label some more; from about "
+            f"{5 * FEW_POSITIVES} on estimates settle.",
             FewRowsWarning,
             stacklevel=2,
         )
     if m < n:
         warnings.warn(
             f"U has {m} rows and P {n}. That is unusual: y is 1 for labelled positives "
-            "and 0 for unlabelled rows. If it is not a mistake, mind that the share of "
-            "positives inside U rests on few rows.",
+            "and 0 for unlabelled rows. If it is not a mistake, mind that what is said "
+            "of U rests on few rows.",
             FewRowsWarning,
             stacklevel=2,
         )

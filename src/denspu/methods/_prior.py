@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ LOOK_P, LOOK_U = 1_000, 4_000
 
 HALF_A_ROW = 0.5
 """A share that leaves fewer positives, or fewer negatives, speaks of no row."""
+
+PRECISE, NEAR = 10**9, 1e-3
+"""Ends of a range are told in steps of 1/PRECISE, NEAR of a step being none."""
 
 SMALLEST = 1e-6
 """An estimated share is kept inside (SMALLEST, 1 - SMALLEST): risks divide by it."""
@@ -75,6 +79,22 @@ def resolve_prior(
     return float(prior), share_inside(float(prior), n_positive, n, scenario)
 
 
+def between(low: float, high: float) -> str:
+    """Say which shares are allowed, in digits that are allowed themselves.
+
+    Examples
+    --------
+    >>> between(0.151_25, 0.998_75), between(0.5, 0.5)
+    ('a share between 0.15125 and 0.99875', '0.5')
+    >>> between(1 / 3, 2 / 3)
+    'a share between 0.333333334 and 0.666666666'
+    """
+    ends = ceil(low * PRECISE - NEAR) / PRECISE, floor(high * PRECISE + NEAR) / PRECISE
+    if ends[0] >= ends[1]:
+        return f"{low:.9g}"
+    return f"a share between {ends[0]:.9g} and {ends[1]:.9g}"
+
+
 def share_inside(
     prior: float, n_positive: int, n: int, scenario: Scenario, *, asks: bool = True
 ) -> float:
@@ -108,11 +128,11 @@ def open_share_of(prior: float, data: PUInput) -> float:
         n - n_labeled
     )
     if not HALF_A_ROW <= hidden <= n_open - HALF_A_ROW:
-        low, high = (n_labeled + HALF_A_ROW) / n, (n_labeled + n_open - HALF_A_ROW) / n
+        ends = (n_labeled + HALF_A_ROW) / n, (n_labeled + n_open - HALF_A_ROW) / n
         raise InvalidParameterError(
             f"prior={prior!r} means {hidden:,.4g} positives among the {n_open:,} rows "
-            f"of U that are not known to be negative. Pass a share between {low:.4g} "
-            f"and {high:.4g}, or prior='estimate'."
+            f"of U that are not known to be negative. Pass {between(*ends)}, or "
+            "prior='estimate'."
         )
     return (hidden + held) / (n_open + held)
 

@@ -63,7 +63,7 @@ def label(
 
     ``known`` is the share of positives among the open rows of U, if the user gave it.
     """
-    warn_if_few(data)
+    warn_if_few(data, known is not None)
     with stages.stage("label") as facts:
         positive, unlabeled = fair_scores(Z, data, densifier, bounded, randomness)
         rng = randomness.numpy("label")
@@ -97,6 +97,7 @@ def refine(
                 encoder=encoder,
                 deadline=deadline,
                 prior_known=first.prior_known,
+                held_out=data.held_out,
             )
         )
         if first.estimated is not None:

@@ -218,9 +218,7 @@ class DensPU(PUClassifier):
         parts, settings = choose_parts(self, data, self.device_)
         warn_if_ending_unused(self, parts)
         warn_if_prior_unused(self)
-        known = None
-        if self.prior != "estimate" and self._learns_from_prior():
-            known = open_share_of(float(self.prior), data)
+        known = self._known_share(data)
         for name in FORGOTTEN:
             forget(self, name)
         self._prepare(parts, data, randomness)
@@ -252,6 +250,15 @@ class DensPU(PUClassifier):
 
     def _learns_from_prior(self) -> bool:
         return not takes_papers_ending(self)
+
+    def _check_prior(self, data: PUInput) -> None:
+        self._known_share(data)
+
+    def _known_share(self, data: PUInput) -> float | None:
+        """Return what a given prior means among the rows whose label is open."""
+        if self.prior == "estimate" or not self._learns_from_prior():
+            return None
+        return open_share_of(float(self.prior), data)
 
     def _prepare(
         self, parts: dict[str, Any], data: PUInput, randomness: Randomness

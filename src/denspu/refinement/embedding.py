@@ -33,6 +33,7 @@ from denspu.refinement.margins import (
     around,
     combined_share,
     cut_at,
+    known_cut,
     learn_scale,
     log_odds_slope,
 )
@@ -143,8 +144,8 @@ class EmbeddingRefiner(Refiner):
         margin = self._first_round(rows, start, randomness)
         margin = self._later_rounds(rows, margin, start, randomness)
         scores = self._final_scores(everything, kept, margin)
-        if start.prior_known and len(kept) < len(scores):  # the cut was the sample's
-            scores = self._recut(scores, everything.free, start.prior_in_unlabeled)
+        if start.prior_known:  # so far the sample was cut, held-out positives counted
+            scores = self._recut(scores, start)
         known = start.positive.astype(np.float64)
         self.labels_ = np.where(everything.free, expit(scores), known)
         forget(self, "unseen_scores_")
@@ -174,10 +175,11 @@ class EmbeddingRefiner(Refiner):
 
         columns = self._round(rows, fit, randomness, "round 0")
         if not self.cross_fitted_:
+            whose = "you gave" if start.prior_known else "the boundary estimated"
             warnings.warn(
                 "Too few positives or groups to hold any out: the share of positives "
-                "inside U stays as the boundary estimated it, and nothing can be said "
-                "of the quality of the labels.",
+                f"inside U stays as {whose} it, and nothing can be said of the quality "
+                "of the labels.",
                 FewRowsWarning,
                 stacklevel=2,
             )
@@ -291,9 +293,11 @@ class EmbeddingRefiner(Refiner):
             log_odds[others] = self.scale_(self.scorer_(rows.Z[others]))
         return log_odds
 
-    def _recut(self, scores: FloatArray, free: BoolArray, share: float) -> FloatArray:
-        """Move 0 to where a share of all rows lies above it."""
-        ahead = cut_at(scores[free], share)
+    def _recut(self, scores: FloatArray, start: RefinerInput) -> FloatArray:
+        """Move 0 to where the share of all rows that is known lies above it."""
+        if not start.free.any():
+            return scores
+        ahead = known_cut(scores, start)
         cut = self.scale_.cut + ahead / self.scale_.slope
         self.scale_ = replace(self.scale_, cut=cut)
         return scores - ahead

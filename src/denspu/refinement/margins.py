@@ -10,6 +10,7 @@ from scipy.special import expit, log_expit
 from sklearn.metrics import roc_auc_score
 
 from denspu._typing import FloatArray
+from denspu.base import RefinerInput
 from denspu.priors import PriorEstimate, mixture_share
 from denspu.refinement.rows import Rows
 
@@ -93,6 +94,18 @@ def cut_at(scores: FloatArray, share: float) -> float:
     if outside == len(ordered):
         return float(ordered[-1])
     return float((ordered[outside - 1] + ordered[outside]) / 2)
+
+
+def known_cut(scores: FloatArray, start: RefinerInput) -> float:
+    """Return the score that the share of the user's U that is known lies above.
+
+    Held-out positives are free rows of the fit, but none of theirs.
+    """
+    mine, held = start.free, 0
+    if start.held_out is not None:
+        mine, held = start.free & ~start.held_out, int(start.held_out.sum())
+    hidden = start.prior_in_unlabeled * start.free.sum() - held
+    return cut_at(scores[mine], hidden / mine.sum())
 
 
 def log_odds_slope(

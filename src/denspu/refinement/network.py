@@ -37,7 +37,7 @@ from denspu._typing import FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, Rules, forget
 from denspu.exceptions import InvalidParameterError
 from denspu.networks.heads import WithMirror
-from denspu.refinement.margins import cut_at
+from denspu.refinement.margins import cut_at, known_cut
 from denspu.refinement.network_copies import Copies
 from denspu.refinement.network_ratio import learn_ratio
 from denspu.refinement.network_training import train_labels, train_ratio, train_risk
@@ -50,6 +50,10 @@ SURE = 0.98
 
 FAR = 4.0
 """Largest log-odds that the risk's network may claim; its sigmoid loss is overbold."""
+
+NEVER, TIE = 1e-9, 1e-3
+"""Where probabilities end before they become log-odds that are only put in order, and
+how much a second score counts among equals."""
 
 SHORTEST = 0.5
 """Share of its epochs for which a round after the first must have time.
@@ -230,8 +234,14 @@ class NetworkRefiner(Refiner):
             labels, prior = learned, self.prior_.prior_in_unlabeled
             everything = np.ones(len(labels), dtype=bool)
             self.module_ = train_ratio(self, everything, start, copies, "ratio", epochs)
-        self.cut_ = prior_cut(copies.score(self.module_, start.free), prior)
-        return labels
+        if not start.free.any():
+            return labels
+        score = copies.score(self.module_, np.ones(len(labels), dtype=bool))
+        if not start.prior_known:
+            self.cut_ = cut_at(score[start.free], prior)
+            return labels
+        self.cut_ = known_cut(score, start)
+        return _calling_the_known(labels, score, start)
 
     # --- where the rounds begin ------------------------------------------------------
 
@@ -291,7 +301,7 @@ class NetworkRefiner(Refiner):
         self.module_ = train_labels(self, target, weight, copies, f"round/{number}")
         score = copies.score(self.module_, np.ones(len(labels), dtype=bool))
         if start.prior_known and start.free.any():
-            self.cut_ = cut_at(score[start.free], start.prior_in_unlabeled)
+            self.cut_ = known_cut(score, start)
         found = start.pinned(expit(score - self.cut_))
         free = start.unlabeled
         self.changed_.append(
@@ -333,6 +343,19 @@ class NetworkRefiner(Refiner):
         if hasattr(self, "prior_"):
             found["prior_interval"] = [self.prior_.low, self.prior_.high]
         return found
+
+
+def _calling_the_known(
+    labels: FloatArray, score: FloatArray, start: RefinerInput
+) -> FloatArray:
+    """Move labels so that as many rows have more than 1/2 as are known to be positive.
+
+    Of rows with equal labels those with the higher score come first.
+    """
+    spread = float(score.std()) or 1.0
+    order = logit(np.clip(labels, NEVER, 1 - NEVER))
+    order += TIE * np.tanh((score - score.mean()) / spread)
+    return start.pinned(expit(order - known_cut(order, start)))
 
 
 def _log_odds(labels: FloatArray) -> FloatArray:

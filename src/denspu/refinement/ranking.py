@@ -27,6 +27,7 @@ from denspu._validation import validate_embedding
 from denspu.base import Refiner, RefinerInput, Rules
 from denspu.exceptions import InvalidInputError
 from denspu.priors import estimate_prior_from_scores
+from denspu.refinement.margins import known_cut
 
 BLOCK = 50_000
 """Rows scored at once."""
@@ -337,6 +338,8 @@ class RankingRefiner(Refiner):
         self.prior_in_unlabeled_ = self._share(scores, open_rows, start)
         cut = prior_cut(open_rows, self.prior_in_unlabeled_)
         self.cut_ = float(np.nextafter(cut, np.float32(-np.inf)))
+        if start.prior_known and start.free.any():
+            self.cut_ = known_cut(scores, start)
         self.labels_ = expit(scores.astype(np.float64) - self.cut_)
         self.labels_[start.positive] = 1.0
         self.labels_[start.known_negative] = 0.0
