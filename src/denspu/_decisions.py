@@ -65,7 +65,9 @@ class Decisions:
         """Move the cut of ``predict`` without fitting again; give one argument.
 
         All but ``value`` look at ``evidence_``: fit with ``holdout=``. What to expect
-        of the cut is kept in ``threshold_choice_``.
+        of the cut is kept in ``threshold_choice_``. Where the fit kept scores of its
+        rows by models that have not seen them, the cut is of these; to decide on rows
+        of the fit compare ``evidence_.unlabeled``, not ``predict``, which knows them.
 
         Parameters
         ----------

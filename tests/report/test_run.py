@@ -249,6 +249,11 @@ def test_headline_is_the_sentence_of_the_specification(pictured):
     assert headline(facts) == (
         "About 1,240 of your 50,000 unlabelled images are positive (1,100 to 1,390)."
     )
+    told = {"value": 1237.0, "low": 1237.0, "high": 1237.0}
+    given = replace(facts, count=told, prior={**facts.prior, "from": "given"})
+    assert headline(given) == (
+        "As you said, about 1,237 of your 50,000 unlabelled images are positive."
+    )
     none = replace(facts, count={"value": 0.2, "low": 0.0, "high": 3.0})
     assert headline(none).startswith("Probably none of your 50,000 unlabelled images")
     unknown = replace(facts, count={}, n_called=77)
@@ -258,6 +263,16 @@ def test_headline_is_the_sentence_of_the_specification(pictured):
 
 
 # --- the page -----------------------------------------------------------------------
+
+
+def test_a_share_that_was_given_is_not_called_an_estimate(tabled):
+    facts, rows = tabled
+    found = Page(render(facts, rows)).text
+    assert "assumes that the estimated share is right within its range." in found
+    told = replace(facts, prior={**facts.prior, "from": "given"})
+    found = Page(render(told, rows)).text
+    assert "assumes that the share you gave is right." in found
+    assert "estimated share" not in found
 
 
 def test_first_screen_answers_how_many_how_sure_and_what_first(kind):

@@ -232,6 +232,17 @@ def test_a_prior_that_is_known_is_kept(tmp_path):
     assert inside == pytest.approx((26 - 4) / 100)
 
 
+def test_a_prior_that_is_given_is_set_beside_what_the_scores_say(tmp_path):
+    """0.9 is far too large here, and the table reaches down to the estimate."""
+    facts, _ = fit_run(options(tmp_path, prior=0.9, **write_embeddings(tmp_path)))
+    priors = [row["prior"] for row in facts.sensitivity]
+    assert priors[-1] == pytest.approx(0.9)
+    assert len(priors) > 1
+    assert priors[0] < 0.6
+    right = [row["precision"] for row in facts.sensitivity]
+    assert right[0] < right[-1]
+
+
 @pytest.mark.parametrize("scenario", ["one-sample", "two-sample"])
 def test_a_prior_that_is_known_is_learned_with(tmp_path, scenario):
     """Our default takes P and U together, however they were drawn."""

@@ -71,9 +71,16 @@ def test_copies_that_are_known_negatives_are_told(tmp_path, n, told):
     assert found.is_copy.sum() == 3 - n
 
 
-def test_a_share_that_cannot_be_says_what_is_known():
-    with pytest.raises(InvalidParameterError) as error:
-        Shares(n_unlabeled=10, n_copies=1, n_known_negative=1).open(0.01)
-    assert str(error.value).endswith(
-        "1 is a copy of positives, and there is 1 known negative."
-    )
+def test_a_share_that_cannot_be_says_what_is_known_and_allowed():
+    """In words of all of U, as the option is: half an open item at either end."""
+    shares = Shares(n_unlabeled=10, n_copies=1, n_known_negative=1)
+    for share, hidden in ((0.01, "-0.9"), (0.14, "0.4"), (0.86, "7.6"), (0.99, "8.9")):
+        with pytest.raises(InvalidParameterError) as error:
+            shares.open(share)
+        assert str(error.value).endswith(
+            "1 is a copy of positives, there is 1 known negative, and of the other 8 "
+            f"it means {hidden}. Pass a share between 0.15 and 0.85, or leave prior "
+            "out."
+        )
+    assert shares.open(0.15) == pytest.approx(0.5 / 8)
+    assert shares.open(0.85) == pytest.approx(7.5 / 8)

@@ -239,10 +239,10 @@ def headline(facts: RunFacts) -> str:
             f"is positive ({between})."
         )
     are = "is" if round(value) == 1 else "are"
-    return (
-        f"About {about} of your {whole(n)} unlabelled {noun(facts.kind)} "
-        f"{are} positive ({between})."
-    )
+    what = f"{about} of your {whole(n)} unlabelled {noun(facts.kind)} {are} positive"
+    if facts.prior.get("from") == "given":
+        return f"As you said, about {what}."
+    return f"About {what} ({between})."
 
 
 def calls(facts: RunFacts, told: str) -> str:

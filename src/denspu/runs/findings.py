@@ -12,7 +12,8 @@ import numpy as np
 from denspu._typing import FloatArray
 from denspu._words import does, many
 from denspu.exceptions import InvalidParameterError
-from denspu.methods._judging import with_prior
+from denspu.methods._judging import with_estimated_prior, with_prior
+from denspu.methods._prior import HALF_A_ROW, between
 from denspu.metrics import (
     declared_negatives,
     declared_positives,
@@ -67,16 +68,23 @@ class Shares:
 
     def open(self, share: float) -> float:
         """Return the share among the open items, from that in all of U."""
-        found = (share * self.n_unlabeled - self.n_copies) / self.n_open
-        if not 0 < found < 1:
+        hidden = share * self.n_unlabeled - self.n_copies
+        if not HALF_A_ROW <= hidden <= self.n_open - HALF_A_ROW:
+            ends = (
+                self.n_copies + HALF_A_ROW,
+                self.n_copies + self.n_open - HALF_A_ROW,
+            )
+            allowed = between(*(end / self.n_unlabeled for end in ends))
             raise InvalidParameterError(
                 f"prior={share!r} cannot be the share of positives among the "
                 f"{self.n_unlabeled:,} unlabelled items: {self.n_copies:,} "
-                f"{does(self.n_copies, 'is a copy', 'are copies')} of positives, and "
-                f"there {does(self.n_known_negative, 'is', 'are')} "
-                f"{many(self.n_known_negative, 'known negative')}."
+                f"{does(self.n_copies, 'is a copy', 'are copies')} of positives, there "
+                f"{does(self.n_known_negative, 'is', 'are')} "
+                f"{many(self.n_known_negative, 'known negative')}, and of the other "
+                f"{self.n_open:,} it means {hidden:,.4g}. Pass {allowed}, or leave "
+                "prior out."
             )
-        return found
+        return hidden / self.n_open
 
     def for_method(self, share: float, n_labeled: int, scenario: str) -> float:
         """Return what a method's ``prior=`` means, from the share among open items."""
@@ -123,6 +131,7 @@ def prior_facts(
     interval = "" if low == high else f" ({prior['low']:.1%} to {prior['high']:.1%})"
     prior |= {
         "level": level,
+        "from": source,
         "estimates": estimates,
         "sentence": f"About {prior['value']:.1%} of the unlabelled items are positive"
         f"{interval}, {FROM[source]}.",
@@ -142,11 +151,17 @@ def evaluation_of(model: Any) -> dict[str, Any] | None:
 
 
 def sensitivity_of(model: Any, shares: Shares) -> list[dict[str, float]]:
-    """Return the figures over the interval of the share."""
+    """Return the figures over the interval of the share.
+
+    One that was given has none: it and what the scores say are the ends.
+    """
     evidence = getattr(model, "evidence_", None)
     if evidence is None:
         return []
     low, high = evidence.prior_interval
+    if evidence.prior_from == "given":  # it may be wrong: what do P and U say?
+        ends = with_estimated_prior(evidence, None, 0).prior_interval
+        low, high = min(low, ends[0]), max(high, ends[1])
     steps = STEPS if high > low else 1
     found = prior_sensitivity(
         evidence.positive,
