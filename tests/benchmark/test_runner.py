@@ -24,7 +24,6 @@ from denspu._random import Randomness
 from denspu.benchmark import read_records, work, write_record
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash
 from denspu.benchmark.oracle import Supervised
-from denspu.benchmark.pace import kind_of
 from denspu.benchmark.runner import run_specs
 from denspu.benchmark.schedule import Clock, work_through
 from denspu.benchmark.sheets import Sheet, only_writer
@@ -331,7 +330,7 @@ def test_an_encoder_that_would_not_end_in_time_is_not_begun(tmp_path):
 
 def test_a_run_that_raised_does_not_make_the_next_seem_short():
     clock = Clock(100.0)
-    clock.pace.learn(kind_of(jobs_of(spec_of(OTHER))[0]), 80.0)
+    clock.pace.learn(jobs_of(spec_of(OTHER))[0], 80.0)
     (job,) = jobs_of(spec_of(FAST))
     assert (
         len(list(work_through([job], Watched(), clock))) == 1
@@ -1073,7 +1072,7 @@ def test_a_short_encoder_does_not_wait_for_the_time_of_a_long_one(tmp_path):
     for settings, seconds in (({}, 500.0), ({"max_seconds": 5}, 5.0)):
         (job,) = jobs_of(replace(shared, shared_encoder=settings), tmp_path)
         jobs[seconds] = replace(job, encoder=True)
-        clock.pace.learn(kind_of(jobs[seconds]), seconds)
+        clock.pace.learn(jobs[seconds], seconds)
     assert clock.allows(jobs[5.0])
     assert not clock.allows(jobs[500.0])
 

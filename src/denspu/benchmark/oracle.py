@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from denspu._typing import BoolArray, IntArray
+from denspu._validation import PUInput
 from denspu.data import PUDataset
 from denspu.methods._deep import DeepPU, Task
 
@@ -21,6 +22,9 @@ class Supervised(DeepPU):
     """Logistic loss on P and known negatives, weighted to the given class prior."""
 
     needs_prior: ClassVar[bool] = False  # not estimated, and P may hold all positives
+
+    def _check_prior(self, data: PUInput) -> None:
+        """Refuse none: P may be as large as the prior says all positives are."""
 
     def _learn(self, task: Task) -> None:
         prior = float(self.prior)
