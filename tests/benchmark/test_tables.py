@@ -13,7 +13,12 @@ from scipy import stats
 from denspu.benchmark import Record
 from denspu.benchmark.cells import cells_of
 from denspu.benchmark.markup import to_html, to_markdown
-from denspu.benchmark.notes import command_of, notes_of, task_words
+from denspu.benchmark.notes import (
+    command_of,
+    notes_of,
+    share_of_positives,
+    task_words,
+)
 from denspu.benchmark.paired import (
     differences,
     differences_html,
@@ -773,3 +778,28 @@ def test_sizes_of_the_chosen_negatives_are_told():
     ]
     assert "Size of Ñ: 1,000; few: 362 to 1,240." in notes_of(spec, records)
     assert not any("Size of" in note for note in notes_of(spec, records_of(SPEC, {})))
+
+
+def test_what_calling_every_row_positive_would_score_is_told():
+    """Of 40 positives and 160 negatives: recall 0.9, 0.5 of the negatives right."""
+    of = {"accuracy": (36 + 80) / 200, "balanced_accuracy": 0.7, "recall": 0.9}
+    blind = {"accuracy": 0.5, "balanced_accuracy": 0.5, "recall": 0.5}
+    assert share_of_positives([blind, {}, of]) == pytest.approx(0.2)
+    assert share_of_positives([blind]) is None
+    spec = replace(SPEC, tasks=(A, B))
+    half = {"accuracy": 0.7, "balanced_accuracy": 0.7, "recall": 0.9}
+
+    def said(of_b):
+        figures = {"A": of, "B": of_b}
+        return notes_of(
+            spec,
+            [
+                replace(record(c, 0.9), metrics=figures[c.task.name])
+                for c in cells_of(spec)
+            ],
+        )
+
+    words = "Calling every test row positive: accuracy 20.00, F1 33.33"
+    assert f"{words}." in said(of)
+    assert f"{words} on A; accuracy 50.00, F1 66.67 on B." in said(half)
+    assert not any("every test row" in note for note in notes_of(SPEC, []))
