@@ -94,6 +94,11 @@ def test_labels_and_names_do_not_change_the_work():
         {"method": "supervised", "oracle": "all"},
     ):
         assert work(replace(ROW, **change))[0] != same[0]
+    some, every = (
+        work(replace(ROW, method="supervised", oracle=oracle))
+        for oracle in ("negatives", "all")
+    )
+    assert some[0] != every[0]
     assert work(shared={"positive_weight": 0})[1] == same[1]
     assert work(shared={"max_seconds": 36})[1] != same[1]
 

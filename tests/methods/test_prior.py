@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from denspu import make
 from denspu._random import Randomness
 from denspu._validation import PUInput
 from denspu.exceptions import InvalidParameterError
@@ -57,6 +58,16 @@ def test_a_given_prior_is_the_overall_one():
 def test_a_prior_below_the_labelled_share_is_refused():
     with pytest.raises(InvalidParameterError, match="carry a label already"):
         resolve_prior(0.1, data(), "one-sample", Randomness(0))
+
+
+def test_a_prior_that_is_refused_leaves_the_last_fit_as_it_was():
+    given = data()
+    y = given.positive.astype(int)
+    model = make("nnpu", prior=0.3, epochs=2, random_state=0).fit(given.X, y)
+    before = model.decision_function(given.X)
+    with pytest.raises(InvalidParameterError, match="carry a label already"):
+        model.set_params(prior=0.05).fit(given.X, y)
+    assert np.array_equal(model.decision_function(given.X), before)
 
 
 def test_only_a_method_that_asks_for_the_scenario_is_told_to_change_it():
