@@ -265,6 +265,18 @@ def test_headline_is_the_sentence_of_the_specification(pictured):
 # --- the page -----------------------------------------------------------------------
 
 
+def test_how_many_of_all_positives_carry_a_label_is_said(tabled):
+    """What a user can hold against what they know of how the labels came about."""
+    facts, rows = tabled
+    count = {"value": 300.0, "low": 250.0, "high": 350.0}
+    facts = replace(facts, n_positive=100, count=count)
+    found = Page(render(facts, rows)).text
+    assert "By that 25 % of all positives carry a label already." in found
+    for silent in ({"scenario": "two-sample"}, {"count": {}}):
+        found = Page(render(replace(facts, **silent), rows)).text
+        assert "carry a label already" not in found
+
+
 def test_a_share_that_was_given_is_not_called_an_estimate(tabled):
     facts, rows = tabled
     found = Page(render(facts, rows)).text

@@ -187,6 +187,7 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
         "lifts": _lifts(facts),
         "prior": _prior(facts),
         "prior_words": words.prior_words(facts),
+        "labelled_words": words.labelled_words(facts),
         "prior_sentence": speaker.say(facts.prior.get("sentence") or ""),
         "interval_of": words.percent_range(
             facts.prior.get("low"), facts.prior.get("high")

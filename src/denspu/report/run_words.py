@@ -432,6 +432,23 @@ def _stage_sentence(name: str, facts: Mapping[str, Any]) -> str:
     return STAGES.get(name, "")
 
 
+def labelled_words(facts: RunFacts) -> str:
+    """Return how many of all positives the share leaves labelled.
+
+    Whoever gave the labels knows whether that can be: nothing in the data tells labels
+    that were not given at random.
+    """
+    found = facts.count.get("value")
+    if facts.scenario != "one-sample" or found is None or not is_number(found):
+        return ""
+    share = facts.n_positive / (facts.n_positive + found)
+    return (
+        f"By that {percent(share)} of all positives carry a label already. If you know "
+        "that far fewer do, labels were not given at random, and more of the "
+        "unlabelled are positive than is said here."
+    )
+
+
 def prior_words(facts: RunFacts) -> str:
     """Return whether the estimators of the prior agree."""
     values = [v for v in (facts.prior.get("estimates") or {}).values() if is_number(v)]
