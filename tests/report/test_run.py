@@ -284,6 +284,7 @@ def test_a_share_that_was_given_is_not_called_an_estimate(tabled):
     told = replace(facts, prior={**facts.prior, "from": "given"})
     found = Page(render(told, rows)).text
     assert "assumes that the share you gave is right." in found
+    assert "times out of 100, if the share you gave is right." in found
     assert "estimated share" not in found
 
 

@@ -240,9 +240,14 @@ def headline(facts: RunFacts) -> str:
         )
     are = "is" if round(value) == 1 else "are"
     what = f"{about} of your {whole(n)} unlabelled {noun(facts.kind)} {are} positive"
-    if facts.prior.get("from") == "given":
+    if _given(facts):
         return f"As you said, about {what}."
     return f"About {what} ({between})."
+
+
+def _given(facts: RunFacts) -> bool:
+    """Tell whether the share of positives is the user's."""
+    return facts.prior.get("from") == "given"
 
 
 def calls(facts: RunFacts, told: str) -> str:
@@ -307,7 +312,8 @@ def basis(facts: RunFacts) -> str:
     )
     return (
         f"Estimated from {mixed} mixed into the unlabelled {noun(facts.kind)} as a "
-        f"test. The ranges should hold the truth {round(100 * level)} times out of 100."
+        f"test. The ranges should hold the truth {round(100 * level)} times out of 100"
+        f"{', if the share you gave is right' if _given(facts) else ''}."
     )
 
 
