@@ -127,3 +127,11 @@ def test_a_spec_without_a_reference_compares_nothing():
     table = glance_markdown([seen(spec=replace(SPEC, reference=None))], ["#a"])
     line = [word.strip() for word in table.splitlines()[2].split("|")]
     assert line[-7:-1] == [MISSING, *[""] * 4, "1 of 2; of all metrics 1 of 3"]
+
+
+def test_titles_are_shortened_where_they_stay_apart():
+    titles = ["Table 9: x, 10 labels", "Odd: y, one", "Odd: y, two", "Plain"]
+    glances = [seen(spec=replace(SPEC, title=title)) for title in titles]
+    lines = glance_markdown(glances, ["#a"] * 4).splitlines()[2:]
+    shown = [line.split("]")[0].removeprefix("| [") for line in lines]
+    assert shown == ["Table 9: x", "Odd: y, one", "Odd: y, two", "Plain"]

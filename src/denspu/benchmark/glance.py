@@ -160,11 +160,21 @@ def _words(means: Means, row: Row | None, tasks: Sequence[str]) -> str:
 
 def glance_markdown(glances: Sequence[Glance], links: Sequence[str]) -> str:
     """Return the specs as a Markdown table, each title with its link."""
+    titles = _short([glance.spec.title for glance in glances])
     lines = [
-        [f"[{plain(g.spec.title)}]({link})", *map(plain, _cells(g))]
-        for g, link in zip(glances, links, strict=True)
+        [f"[{plain(title)}]({link})", *map(plain, _cells(glance))]
+        for title, glance, link in zip(titles, glances, links, strict=True)
     ]
     return markdown_grid(HEADER, lines)
+
+
+def _short(titles: Sequence[str]) -> list[str]:
+    """Return titles up to their first comma, whole where that is not theirs alone."""
+    starts = [title.partition(",")[0] for title in titles]
+    return [
+        start if starts.count(start) == 1 else title
+        for start, title in zip(starts, titles, strict=True)
+    ]
 
 
 def _cells(glance: Glance) -> list[str]:
