@@ -170,7 +170,7 @@ def glance_markdown(glances: Sequence[Glance], links: Sequence[str]) -> str:
 
 def _short(titles: Sequence[str]) -> list[str]:
     """Return titles up to their first comma, whole where that is not theirs alone."""
-    starts = [title.partition(",")[0] for title in titles]
+    starts = [title.partition(", ")[0] for title in titles]
     return [
         start if starts.count(start) == 1 else title
         for start, title in zip(starts, titles, strict=True)
