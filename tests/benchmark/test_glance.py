@@ -55,12 +55,14 @@ def test_rows_are_counted_by_what_the_intervals_say():
 
 
 def test_what_stands_alone_and_not_beside_others_is_counted_apart():
-    """4.58 standard errors: to leave out 0 takes 4.30 alone, 7.65 beside two more."""
+    """4.58 standard errors: to leave out 0 takes 4.30 alone, 9.92 beside four more."""
     close = {**FIGURES, ("far", "A"): (0.90, 0.89, 0.898), ("late", "A"): (0.9,) * 3}
     found = seen(close)
     assert (found.verdicts["ahead"], found.verdicts["ahead together"]) == (2, 1)
     line = glance_markdown([found], ["#a"]).splitlines()[2]
     assert " 2 (1) " in line
+    none = glance_markdown([seen({("ours", "A"): (0.9,)})], ["#a"]).splitlines()[2]
+    assert "(0)" not in none
 
 
 def test_rows_on_true_labels_are_left_out():
@@ -107,6 +109,8 @@ def test_printed_figures_of_all_metrics_are_counted_too():
     near = replace(SPEC.rows[2], printed={"A": {"roc_auc": 98.0}})
     spec = replace(SPEC, rows=(*SPEC.rows[:2], near, *SPEC.rows[3:]))
     assert seen(spec=spec).met_of_all == (2, 3)
+    one = replace(spec, metrics=("f1",))  # whether the table shows the metric or not
+    assert seen(spec=one).met_of_all == (2, 3)
 
 
 def test_the_line_of_a_spec():

@@ -511,10 +511,10 @@ def three_tasks():
         ("ours", "A"): (0.95, 0.96, 0.97),
         ("nnPU", "A"): (0.90, 0.91, 0.91),
         ("truth", "A"): (0.98, 0.99, 0.995),
-        ("ours", "B"): (0.80, 0.82),
-        ("nnPU", "B"): (0.81, 0.80),
-        ("ours", "C"): (0.70,),
-        ("nnPU", "C"): (0.69,),
+        ("ours", "B"): (0.80, 0.82, 0.81),
+        ("nnPU", "B"): (0.81, 0.80, 0.81),
+        ("ours", "C"): (0.70, 0.71, 0.72),
+        ("nnPU", "C"): (0.69, 0.70, 0.72),
         ("half", "C"): (0.60,),
     }
     return spec, records_of(spec, figures)
@@ -524,7 +524,7 @@ def test_over_tasks_is_the_mean_of_means_with_an_interval_over_tasks():
     spec, records = three_tasks()
     found = [d for d in differences(spec, records) if d.task is None]
     assert [d.row for d in found] == ["nnPU"]  # the others have one task
-    means = np.array([16 / 3, 0.5, 1.0])
+    means = np.array([16 / 3, 1 / 3, 2 / 3])
     low, _ = stats.t.interval(0.95, 2, means.mean(), stats.sem(means))
     assert found[0].n == 3
     assert found[0].mean == pytest.approx(means.mean())
@@ -553,9 +553,9 @@ def test_table_of_differences_word_for_word():
         [
             "nnPU",
             "+5.33 (+3.90 to +6.77, 3 seeds)",
-            "+0.50 (-18.56 to +19.56, 2 seeds)",
-            "+1.00 (1 seed)",
-            "+2.28 (-4.32 to +8.88, 3 tasks)",
+            "+0.33 (-3.46 to +4.13, 3 seeds)",
+            "+0.67 (-0.77 to +2.10, 3 seeds)",
+            "+2.11 (-4.83 to +9.06, 3 tasks)",
         ],
         ["half", "–", "–", "+10.00 (1 seed)", ""],
         ["truth", "-2.83 (-3.55 to -2.12, 3 seeds)", "–", "–", ""],
@@ -594,14 +594,14 @@ def test_verdicts_word_for_word():
     spec, records = three_tasks()
     assert verdicts(spec, differences(spec, records)) == [
         "On A: ahead of 1 of 2 rows with an interval above 0; of 1 even if all "
-        "intervals on a task must hold at once. No seed in common with: half. Trained "
-        "on true labels, and not counted: truth (-2.83).",
-        "On B: ahead of 0 of 2 rows with an interval above 0. Fewer than 3 seeds in "
-        "common with: nnPU (+0.50). No seed in common with: half.",
-        "On C: ahead of 0 of 2 rows with an interval above 0. Fewer than 3 seeds in "
-        "common with: nnPU (+1.00); half (+10.00).",
+        "intervals of the table must hold at once. No seed in common with: half. "
+        "Trained on true labels, and not counted: truth (-2.83).",
+        "On B: ahead of 0 of 2 rows with an interval above 0. Not told apart from: "
+        "nnPU (+0.33). No seed in common with: half.",
+        "On C: ahead of 0 of 2 rows with an interval above 0. Not told apart from: "
+        "nnPU (+0.67). Fewer than 3 seeds in common with: half (+10.00).",
         "Over tasks: ahead of 0 of 1 row with an interval above 0. Not told apart "
-        "from: nnPU (+2.28).",
+        "from: nnPU (+2.11).",
     ]
 
 
@@ -638,10 +638,36 @@ def test_with_many_rows_an_interval_must_be_wider_to_stand():
 
 
 def test_how_many_intervals_would_leave_out_zero_by_chance_is_said():
+    """nnPU on three tasks and over them; the oracle and one seed do not count."""
     spec, records = three_tasks()
-    assert "by chance" in how_to_read(spec, differences(spec, records))
-    few = differences(SPEC, records_of(SPEC, FIGURES))
-    assert "by chance" not in how_to_read(SPEC, few)  # one comparison
+    found = differences(spec, records)
+    said = "Of 4 such intervals about 0.2 would leave out 0 by chance"
+    assert said in how_to_read(spec, found)
+    [one] = [d for d in found if d.task == "A" and d.row == "nnPU"]
+    said = "Of 190 such intervals about 10 would"
+    assert said in how_to_read(spec, [one] * 190)
+    assert "by chance" not in how_to_read(spec, [one])
+
+
+def test_what_stands_is_judged_among_all_intervals_of_the_table():
+    """One other row, three tasks: 4.30 standard errors alone, 7.65 of three."""
+    spec, records = three_tasks()
+    by_task = {d.task: d for d in differences(spec, records) if d.row == "nnPU"}
+    wide = stats.t.interval(1 - 0.05 / 3, 2, scale=stats.sem([5, 5, 6]))[1]
+    assert by_task["A"].joint_half_width == pytest.approx(wide)
+    alone = by_task[None]  # a question of its own
+    assert alone.joint_half_width == pytest.approx(alone.half_width)
+    truth = [d for d in differences(spec, records) if d.row == "truth"]
+    assert all(d.joint_half_width is None and not d.stands for d in truth)
+    [only] = differences(SPEC, records_of(SPEC, FIGURES))
+    assert only.stands
+    assert "at once" not in verdicts(SPEC, [only])[0]  # the same with one interval
+
+
+def test_tasks_of_few_seeds_do_not_count_over_tasks():
+    spec, _ = three_tasks()
+    figures = {(row, task): (0.9, 0.8) for row in ("ours", "nnPU") for task in "ABC"}
+    assert None not in {d.task for d in differences(spec, records_of(spec, figures))}
 
 
 def test_no_reference_no_comparison():
@@ -668,7 +694,7 @@ def test_one_seed_in_common_says_nothing_of_sign_tests():
 def test_tasks_count_as_one_where_labels_alone_differ_and_as_many_where_rows_do():
     def over_tasks(*tasks):
         spec = replace(SPEC, tasks=tasks)
-        figures = {(r, t.name): (0.9, 0.8) for r in ("ours", "nnPU") for t in tasks}
+        figures = {(r, t.name): (0.9,) * 3 for r in ("ours", "nnPU") for t in tasks}
         found = differences(spec, records_of(spec, figures))
         told = "may share their images" in how_to_read(spec, found)
         [n] = [d.n for d in found if d.task is None] or [0]

@@ -49,6 +49,7 @@ from denspu.exceptions import (
 )
 from denspu.methods import _bounding, _presets
 from denspu.methods._presets import choose_parts, choose_refiner
+from denspu.methods._prior import open_share_of
 from denspu.persistence import load, save
 from denspu.priors import PriorEstimate
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
@@ -612,6 +613,26 @@ def test_the_ends_that_a_message_allows_are_allowed(data, end):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y)
+
+
+@pytest.mark.filterwarnings("default::denspu.exceptions.DensPUWarning")
+def test_few_labels_leave_a_known_share_as_it_was_given(data):
+    X, y, _ = data
+    few = y * (np.cumsum(y) <= 5)
+    model = DensPU(prior=0.6, refiner=CHEAP, random_state=0)
+    with pytest.warns(FewRowsWarning, match="how many are is what you gave"):
+        model.fit(X, few)
+
+
+def test_of_one_open_row_half_a_positive_can_be_known(data):
+    X, y, _ = data
+    known = (y == 0) & (np.cumsum(y == 0) > 1)
+    model = DensPU(prior=0.9, refiner=CHEAP, random_state=0)
+    with pytest.raises(InvalidParameterError) as said:
+        model.fit(X, y, known_negative=known)
+    told = re.search(r"Pass (0\.\d+), or", str(said.value)).group(1)
+    share = open_share_of(float(told), validate_fit(model, X, y, known))
+    assert share == pytest.approx(0.5)
 
 
 def test_one_group_leaves_a_known_share_as_it_was_given(data):

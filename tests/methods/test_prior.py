@@ -70,6 +70,14 @@ def test_a_prior_that_is_refused_leaves_the_last_fit_as_it_was():
     assert np.array_equal(model.decision_function(given.X), before)
 
 
+def test_a_prior_that_a_method_does_not_go_by_is_not_refused():
+    given = data()
+    y = given.positive.astype(int)
+    make("elkan_noto", prior=0.05, random_state=0).fit(given.X, y)
+    with pytest.raises(InvalidParameterError, match="carry a label already"):
+        make("nnpu", prior=0.05).fit(given.X, y)
+
+
 def test_only_a_method_that_asks_for_the_scenario_is_told_to_change_it():
     with pytest.raises(InvalidParameterError, match="scenario='two-sample'"):
         share_inside(0.1, 20, 200, "one-sample")

@@ -22,6 +22,7 @@ from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.heads import WithMirror
 from denspu.networks.resnet import ResNet
 from denspu.refinement import NetworkRefiner, network_ratio
+from denspu.refinement import network as network_module
 from denspu.refinement.network_copies import Copies
 from denspu.refinement.network_losses import LabelLoss, RatioLoss, RiskLoss
 from denspu.refinement.network_training import train_risk
@@ -251,6 +252,35 @@ def test_so_few_as_are_known_are_called(begin, count, ratio_epochs):
     assert (refiner.labels_[start.free] > 0.5).sum() == count
     assert (refiner.decision_function(start.X)[start.free] > 0).sum() == count
     assert (refiner.labels_[start.positive] == 1).all()
+
+
+def test_only_labels_on_the_wrong_side_move(begin):
+    """Posteriors that add up to what is known stay so, as nearly as can be."""
+    n = N - N_LABELED
+    start = begin(prior_in_unlabeled=10 / n, prior_known=True)
+    labels = np.where(start.positive, 1.0, 10 / n)
+    score = np.random.default_rng(0).normal(size=N)
+    score[start.positive] = 5.0
+    found = network_module._calling_the_known(labels, score, start)
+    called = found > 0.5
+    top = start.free & (score >= np.sort(score[start.free])[-10])
+    assert np.array_equal(called, start.positive | top)
+    assert (found[start.free & ~top] == 10 / n).all()
+    sure = np.where(np.arange(N) % 2, 0.9, labels)
+    few = network_module._calling_the_known(sure, score, start)
+    assert (few[start.free] > 0.5).sum() == 10
+    assert (few[start.free] > 0.49).sum() == (sure[start.free] == 0.9).sum()
+
+
+def test_as_many_are_called_as_the_share_says_where_it_was_estimated(begin):
+    n = N - N_LABELED
+    start = begin(prior_in_unlabeled=2 / n)
+    refiner = small(ratio_epochs=0, epochs=2).refine(start)
+    share = getattr(refiner, "prior_", None)
+    share = start.prior_in_unlabeled if share is None else share.prior_in_unlabeled
+    assert refiner.path_ == "ranking"
+    called = (refiner.decision_function(start.X)[start.free] > 0).sum()
+    assert called == round(share * n)
 
 
 @pytest.mark.parametrize("hidden", [3, 40])

@@ -27,7 +27,7 @@ in percent; of several tasks the lowest and the highest mean, over those that th
 reference row and another have both been run on. “Ahead”, “not told apart” and
 “behind” count the other rows, on each task, by whether the 95 % interval of the
 difference to the reference row leaves out 0; in brackets how many of them stay so if
-all intervals on a task must hold at once; “not compared” those with fewer than
+all intervals of the table must hold at once; “not compared” those with fewer than
 {FEWEST_SEEDS} seeds in common so far. Rows trained on true labels are left out. A
 printed figure counts as met where the mean of the seeds so far lies within {CLOSE:g}
 points of it: first those of the table's first metric, then those of all metrics."""
@@ -185,7 +185,7 @@ def _cells(glance: Glance) -> list[str]:
         for word in ("ahead", "open", "behind", "few")
     ]
     met = ""
-    if glance.met.of:
+    if glance.met_of_all.of:
         met = f"{glance.met.words}; of all metrics {glance.met_of_all.words}"
     metric = title_of(glance.spec.metrics[0])
     return [cells, metric, glance.reference, glance.best_other, *compared, met]

@@ -18,6 +18,7 @@ from denspu.benchmark.tables import Found, tables_of
 OURS = ("benchmarks", "specs")
 """Folders of the specs that come with denspu."""
 NEEDED = {"accuracy", "balanced_accuracy", "recall"}
+"""Figures that tell the classes' sizes."""
 LEAST_GAP = 1e-3
 """Recalls of the two classes that lie nearer do not tell the classes' sizes."""
 

@@ -46,7 +46,8 @@ class Difference:
     sees_labels: bool = False
     """The other row is trained on true labels."""
     joint_half_width: float | None = None
-    """Of the interval if all judged rows of the task are to hold 95 % together."""
+    """Of the interval if all that are judged in the table are to hold at once; ``None``
+    for rows that see true labels, which are not among these."""
 
     @property
     def verdict(self) -> str:
@@ -62,9 +63,10 @@ class Difference:
 
     @property
     def stands(self) -> bool:
-        """Tell whether the verdict is the same beside those on all other rows."""
-        wide = self.joint_half_width
-        return self.verdict in ("ahead", "behind") and abs(self.mean) > (wide or 0.0)
+        """Tell whether the verdict is the same if all intervals must hold at once."""
+        if self.joint_half_width is None or self.verdict not in ("ahead", "behind"):
+            return False
+        return abs(self.mean) > self.joint_half_width
 
     @property
     def words(self) -> str:
@@ -107,14 +109,14 @@ def differences(
     reference = next(r for r in spec.rows if r.name == spec.reference)
     others = {r.name: r for r in spec.rows if r is not reference}
     paired = {name: _paired(found, reference, row, key) for name, row in others.items()}
-    judged = Counter(
-        task
+    judged = Counter(  # over tasks is a question of its own
+        task is None
         for name, by_task in paired.items()
         for task, values in by_task.items()
         if others[name].oracle == "no" and len(values) >= FEWEST_SEEDS
     )
     return [
-        _difference(others[name], task, values, max(1, judged[task]))
+        _difference(others[name], task, values, max(1, judged[task is None]))
         for name, by_task in paired.items()
         for task, values in by_task.items()
     ]
@@ -124,15 +126,18 @@ def _difference(
     row: Row, task: str | None, values: Sequence[float], judged: int
 ) -> Difference:
     middle, half = t_interval(values)
-    _, joint = t_interval(values, judged)
     oracle = row.oracle != "no"
+    joint = None if oracle else t_interval(values, judged)[1]
     return Difference(row.name, task, middle, half, len(values), oracle, joint)
 
 
 def _paired(
     found: Found, reference: Row, row: Row, key: str
 ) -> dict[str | None, list[float]]:
-    """Return the differences on each task, seed by seed, and the means over tasks."""
+    """Return the differences on each task, seed by seed, and the means over tasks.
+
+    The latter of tasks that are judged by themselves, if there are enough.
+    """
     out: dict[str | None, list[float]] = {}
     kinds: dict[object, list[float]] = {}
     for task in found.spec.tasks:
@@ -141,6 +146,7 @@ def _paired(
         values = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
         if values:
             out[task.name] = values
+        if len(values) >= FEWEST_SEEDS:
             same = (task.dataset, task.positive, task.keep_positive)
             kinds.setdefault(same, []).append(mean(values))
     if len(kinds) >= FEWEST_TASKS:
@@ -170,9 +176,10 @@ def how_to_read(spec: Spec, found: Sequence[Difference]) -> str:
         )
     judged = sum(d.verdict != "few" and not d.sees_labels for d in found)
     if judged > 1:
+        chance = judged * (1 - LEVEL)
         text += (
-            f" Of {judged} such intervals about {judged * (1 - LEVEL):.1g} would leave "
-            "out 0 by chance if no rows differed."
+            f" Of {judged} such intervals about {chance:.{1 if chance < 1 else 0}f} "
+            "would leave out 0 by chance if no rows differed."
         )
     n = max((d.n for d in found if d.task is not None), default=0)
     if n > 1:
@@ -224,9 +231,11 @@ def _verdict(
     n = len(named) + len(absent)
     text = f"{start} {len(ahead)} of {n} {of}{'' if n == 1 else 's'}"
     text += " with an interval above 0"
-    if ahead and n > 1:
+    if any((d.joint_half_width or 0) > (d.half_width or 0) for d in ahead):
         stand = sum(d.stands for d in ahead)
-        text += f"; {'of' if rows else 'on'} {stand} even if all intervals on a task "
+        text += (
+            f"; {'of' if rows else 'on'} {stand} even if all intervals of the table "
+        )
         text += "must hold at once"
     text += "."
     if unsure := [_signed(name, d) for name, d in named if d.verdict == "open"]:

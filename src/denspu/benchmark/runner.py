@@ -69,9 +69,9 @@ def run_specs(
         cell that several specs ask for is run once.
     budget : float
         Seconds. No cell is begun that would not end within it, judged by the longest
-        of its row and data set so far on such a device; the first of them by the
-        longest of its row, or of the others. Where nothing is recorded the first cell
-        is begun in any case.
+        so far on such a device: of its row and data set, else of the same work on it in
+        any of these specs, else of its row or work, of its spec, or of all. Where
+        nothing is recorded the first cell is begun in any case.
     device : str
         Of all methods.
     jobs : int

@@ -105,8 +105,9 @@ class Times:
 
     on_gpu: bool
     cells: dict[str, list[float]] = field(default_factory=dict)
-    """By cell, and by work and data set."""
-    encoders: dict[str, list[float]] = field(default_factory=dict)
+    alike: dict[tuple[str, str], list[float]] = field(default_factory=dict)
+    """By work and data set."""
+    encoders: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     """By work and data set."""
 
     def learn(self, cells: Sequence[Cell], known: Mapping[str, Record]) -> None:
@@ -116,29 +117,28 @@ class Times:
             if record is None or failed(record) or ran_on_gpu(record) != self.on_gpu:
                 continue
             seconds = record.seconds["total"] / record.extra.get("jobs", 1)
-            for key in (cell.id, _work(cell)):
-                self.cells.setdefault(key, []).append(seconds)
+            self.cells.setdefault(cell.id, []).append(seconds)
+            self.alike.setdefault(_work(cell), []).append(seconds)
             if "shared_encoder" in record.seconds:
-                key = _encoder_work(cell)
                 seconds = record.seconds["shared_encoder"]
-                self.encoders.setdefault(key, []).append(seconds)
+                self.encoders.setdefault(_encoder_work(cell), []).append(seconds)
 
     def of_cells(self, cells: Sequence[Cell]) -> Span | None:
         """Return what one of a row's cells takes, if the row or one like it was run."""
         own = [s for cell in cells for s in self.cells.get(cell.id, ())]
-        return _span(own or self.cells.get(_work(cells[0]), ()))
+        return _span(own or self.alike.get(_work(cells[0]), ()))
 
     def of_encoders(self, cells: Sequence[Cell]) -> Span | None:
         """Return what the encoder of some cells takes, if one like it was trained."""
         return _span(self.encoders.get(_encoder_work(cells[0]), ()))
 
 
-def _work(cell: Cell) -> str:
-    return f"{cell.work} {cell.task.dataset}"
+def _work(cell: Cell) -> tuple[str, str]:
+    return cell.work, cell.task.dataset
 
 
-def _encoder_work(cell: Cell) -> str:
-    return f"{cell.encoder_work} {cell.task.dataset}"
+def _encoder_work(cell: Cell) -> tuple[str, str]:
+    return cell.encoder_work, cell.task.dataset
 
 
 def _span(seconds: Sequence[float]) -> Span | None:

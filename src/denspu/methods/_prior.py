@@ -32,7 +32,8 @@ HALF_A_ROW = 0.5
 """A share that leaves fewer positives, or fewer negatives, speaks of no row."""
 
 PRECISE, NEAR = 10**9, 1e-3
-"""Ends of a range are told in steps of 1/PRECISE, NEAR of a step being none."""
+"""Ends of a range are told in steps of 1/PRECISE. NEAR of a step, or of a row, is
+none."""
 
 SMALLEST = 1e-6
 """An estimated share is kept inside (SMALLEST, 1 - SMALLEST): risks divide by it."""
@@ -84,14 +85,14 @@ def between(low: float, high: float) -> str:
 
     Examples
     --------
-    >>> between(0.151_25, 0.998_75), between(0.5, 0.5)
-    ('a share between 0.15125 and 0.99875', '0.5')
+    >>> between(0.151_25, 0.998_75), between(7 / 88, 7 / 88)
+    ('a share between 0.15125 and 0.99875', '0.07954545454545454')
     >>> between(1 / 3, 2 / 3)
     'a share between 0.333333334 and 0.666666666'
     """
     ends = ceil(low * PRECISE - NEAR) / PRECISE, floor(high * PRECISE + NEAR) / PRECISE
-    if ends[0] >= ends[1]:
-        return f"{low:.9g}"
+    if ends[0] >= ends[1]:  # one row is open
+        return repr(low)
     return f"a share between {ends[0]:.9g} and {ends[1]:.9g}"
 
 
@@ -127,7 +128,7 @@ def open_share_of(prior: float, data: PUInput) -> float:
     hidden = share_inside(prior, n_labeled, n, "one-sample", asks=False) * (
         n - n_labeled
     )
-    if not HALF_A_ROW <= hidden <= n_open - HALF_A_ROW:
+    if not HALF_A_ROW - NEAR <= hidden <= n_open - HALF_A_ROW + NEAR:
         ends = (n_labeled + HALF_A_ROW) / n, (n_labeled + n_open - HALF_A_ROW) / n
         raise InvalidParameterError(
             f"prior={prior!r} means {hidden:,.4g} positives among the {n_open:,} rows "

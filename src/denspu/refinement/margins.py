@@ -87,7 +87,7 @@ def around(share: float, found: PriorEstimate) -> PriorEstimate:
 
 def cut_at(scores: FloatArray, share: float) -> float:
     """Return the score halfway between the last row inside ``share`` and the next."""
-    ordered = np.sort(scores)
+    ordered = np.sort(np.asarray(scores, dtype=np.float64))
     outside = len(ordered) - round(share * len(ordered))
     if outside == 0:
         return float(np.nextafter(ordered[0], -np.inf))
@@ -99,13 +99,19 @@ def cut_at(scores: FloatArray, share: float) -> float:
 def known_cut(scores: FloatArray, start: RefinerInput) -> float:
     """Return the score that the share of the user's U that is known lies above.
 
-    Held-out positives are free rows of the fit, but none of theirs.
+    Held-out positives are free rows of the fit, but none of theirs. Rows that are equal
+    lie on one side, whichever is nearer to the share, so long as there are some above.
     """
     mine, held = start.free, 0
     if start.held_out is not None:
         mine, held = start.free & ~start.held_out, int(start.held_out.sum())
     hidden = start.prior_in_unlabeled * start.free.sum() - held
-    return cut_at(scores[mine], hidden / mine.sum())
+    among = scores[mine]
+    count = int(np.clip(round(hidden), 1, len(among)))
+    last = np.sort(among)[-count]
+    fewer, more = int((among > last).sum()), int((among >= last).sum())
+    nearer = fewer if fewer and count - fewer < more - count else more
+    return cut_at(among, nearer / len(among))
 
 
 def log_odds_slope(

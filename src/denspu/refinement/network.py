@@ -51,9 +51,8 @@ SURE = 0.98
 FAR = 4.0
 """Largest log-odds that the risk's network may claim; its sigmoid loss is overbold."""
 
-NEVER, TIE = 1e-9, 1e-3
-"""Where probabilities end before they become log-odds that are only put in order, and
-how much a second score counts among equals."""
+JUST_ABOVE = 0.5 + 1e-6
+"""The label of a row that must be called, though no more than that is known of it."""
 
 SHORTEST = 0.5
 """Share of its epochs for which a round after the first must have time.
@@ -348,14 +347,17 @@ class NetworkRefiner(Refiner):
 def _calling_the_known(
     labels: FloatArray, score: FloatArray, start: RefinerInput
 ) -> FloatArray:
-    """Move labels so that as many rows have more than 1/2 as are known to be positive.
+    """Return labels of which as many pass 1/2 as rows are known to be positive.
 
-    Of rows with equal labels those with the higher score come first.
+    Only those on the wrong side of it move. Of rows with equal labels those with the
+    higher score come first.
     """
-    spread = float(score.std()) or 1.0
-    order = logit(np.clip(labels, NEVER, 1 - NEVER))
-    order += TIE * np.tanh((score - score.mean()) / spread)
-    return start.pinned(expit(order - known_cut(order, start)))
+    order = np.argsort(np.lexsort((score, labels))).astype(np.float64)  # ranks
+    called = order > known_cut(order, start)
+    moved = np.where(
+        called, np.maximum(labels, JUST_ABOVE), np.minimum(labels, 1 - JUST_ABOVE)
+    )
+    return start.pinned(moved)
 
 
 def _log_odds(labels: FloatArray) -> FloatArray:

@@ -336,14 +336,15 @@ class RankingRefiner(Refiner):
         if not len(open_rows):
             open_rows = scores[start.unlabeled]
         self.prior_in_unlabeled_ = self._share(scores, open_rows, start)
-        cut = prior_cut(open_rows, self.prior_in_unlabeled_)
-        self.cut_ = float(np.nextafter(cut, np.float32(-np.inf)))
         if start.prior_known and start.free.any():
             self.cut_ = known_cut(scores, start)
+        else:
+            cut = prior_cut(open_rows, self.prior_in_unlabeled_)
+            self.cut_ = float(np.nextafter(cut, np.float32(-np.inf)))
         self.labels_ = expit(scores.astype(np.float64) - self.cut_)
         self.labels_[start.positive] = 1.0
         self.labels_[start.known_negative] = 0.0
-        self.n_called_ = int((open_rows > self.cut_).sum())
+        self.n_called_ = int((open_rows.astype(np.float64) > self.cut_).sum())
 
     def _share(
         self, scores: FloatArray, open_rows: FloatArray, start: RefinerInput

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,9 +12,9 @@ import numpy as np
 
 from denspu._typing import FloatArray
 from denspu._words import does, many
-from denspu.exceptions import InvalidParameterError
+from denspu.exceptions import DensPUWarning, InvalidParameterError
 from denspu.methods._judging import with_estimated_prior, with_prior
-from denspu.methods._prior import HALF_A_ROW, between
+from denspu.methods._prior import HALF_A_ROW, NEAR, between
 from denspu.metrics import (
     declared_negatives,
     declared_positives,
@@ -69,7 +70,15 @@ class Shares:
     def open(self, share: float) -> float:
         """Return the share among the open items, from that in all of U."""
         hidden = share * self.n_unlabeled - self.n_copies
-        if not HALF_A_ROW <= hidden <= self.n_open - HALF_A_ROW:
+        if self.n_open < 1:
+            raise InvalidParameterError(
+                f"prior={share!r} has no item to speak of: of the {self.n_unlabeled:,} "
+                f"unlabelled ones {self.n_copies:,} "
+                f"{does(self.n_copies, 'is a copy', 'are copies')} of positives, and "
+                "all others are known to be negative. Leave prior out."
+            )
+        least = HALF_A_ROW - NEAR / 2  # what passes here passes in the fit
+        if not least <= hidden <= self.n_open - least:
             ends = (
                 self.n_copies + HALF_A_ROW,
                 self.n_copies + self.n_open - HALF_A_ROW,
@@ -153,20 +162,24 @@ def evaluation_of(model: Any) -> dict[str, Any] | None:
 def sensitivity_of(model: Any, shares: Shares) -> list[dict[str, float]]:
     """Return the figures over the interval of the share.
 
-    One that was given has none: it and what the scores say are the ends.
+    One that was given has none: the table reaches from it over what the scores say.
     """
     evidence = getattr(model, "evidence_", None)
     if evidence is None:
         return []
     low, high = evidence.prior_interval
+    given: list[float] = []
     if evidence.prior_from == "given":  # it may be wrong: what do P and U say?
-        ends = with_estimated_prior(evidence, None, 0).prior_interval
+        given = [evidence.prior_in_unlabeled]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DensPUWarning)  # of an estimate
+            ends = with_estimated_prior(evidence, None, 0).prior_interval
         low, high = min(low, ends[0]), max(high, ends[1])
     steps = STEPS if high > low else 1
     found = prior_sensitivity(
         evidence.positive,
         evidence.unlabeled,
-        priors=np.linspace(low, high, steps).tolist(),
+        priors=np.union1d(np.linspace(low, high, steps), given).tolist(),
         threshold=model.threshold_,
         random_state=0,
     )
