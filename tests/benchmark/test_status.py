@@ -91,6 +91,7 @@ def test_a_row_never_run_is_judged_by_the_same_work_in_another_spec():
     assert found["new", "nnPU, longer", "digits"].each is None
     assert found["new", "nnPU again", "fashion-mnist"].each is None
     assert found["new", ENCODERS, "digits"].each == Span(100.0, 101.0)
+    assert found["new", ENCODERS, "fashion-mnist"].each is None
     found = parts([*seen, record(cells_of(new)[0], 50.0)], new, known)
     assert found["new", "nnPU again", "digits"].each == Span(50.0, 50.0)
 

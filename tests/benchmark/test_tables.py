@@ -812,6 +812,8 @@ def test_what_calling_every_row_positive_would_score_is_told():
     blind = {"accuracy": 0.5, "balanced_accuracy": 0.5, "recall": 0.5}
     assert share_of_positives([blind, {}, of]) == pytest.approx(0.2)
     assert share_of_positives([blind]) is None
+    rounded = {"accuracy": 0.5, "balanced_accuracy": 0.5, "recall": 0.51}
+    assert share_of_positives([of, rounded]) == pytest.approx(0.2)
     spec = replace(SPEC, tasks=(A, B))
     half = {"accuracy": 0.7, "balanced_accuracy": 0.7, "recall": 0.9}
 
