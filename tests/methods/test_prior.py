@@ -70,12 +70,21 @@ def test_a_prior_that_is_refused_leaves_the_last_fit_as_it_was():
     assert np.array_equal(model.decision_function(given.X), before)
 
 
-def test_a_prior_that_a_method_does_not_go_by_is_not_refused():
+@pytest.mark.parametrize(
+    ("key", "without", "with_it"),
+    [
+        ("elkan_noto", {}, None),
+        ("kldce", {"flip_rate": 0.5}, {}),
+        ("one_class", {"threshold": "held_out"}, {"threshold": "prior"}),
+    ],
+)
+def test_a_prior_that_a_method_does_not_go_by_is_not_refused(key, without, with_it):
     given = data()
     y = given.positive.astype(int)
-    make("elkan_noto", prior=0.05, random_state=0).fit(given.X, y)
-    with pytest.raises(InvalidParameterError, match="carry a label already"):
-        make("nnpu", prior=0.05).fit(given.X, y)
+    make(key, prior=0.05, random_state=0, **without).fit(given.X, y)
+    if with_it is not None:
+        with pytest.raises(InvalidParameterError, match="carry a label already"):
+            make(key, prior=0.05, **with_it).fit(given.X, y)
 
 
 def test_only_a_method_that_asks_for_the_scenario_is_told_to_change_it():

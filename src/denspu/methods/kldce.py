@@ -128,6 +128,9 @@ class KLDCE(EmbeddingPU):
         self.device = device
         self.verbose = verbose
 
+    def _learns_from_prior(self) -> bool:
+        return self.flip_rate is None
+
     def _learn(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
         self.scale_ = RowScale.of(Z)
         Z = self.scale_(Z)

@@ -90,6 +90,9 @@ class OneClass(EmbeddingPU):
         self.device = device
         self.verbose = verbose
 
+    def _learns_from_prior(self) -> bool:
+        return bool(self.threshold == "prior")
+
     def _learn(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
         for name in ("prior_", "prior_in_unlabeled_"):
             forget(self, name)
