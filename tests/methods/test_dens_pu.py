@@ -615,7 +615,7 @@ def test_the_ends_that_a_message_allows_are_allowed(data, end):
         model.fit(X, y)
 
 
-@pytest.mark.filterwarnings("default::denspu.exceptions.DensPUWarning")
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.WeakBoundaryWarning")
 def test_few_labels_leave_a_known_share_as_it_was_given(data):
     X, y, _ = data
     few = y * (np.cumsum(y) <= 5)
