@@ -30,20 +30,19 @@ from denspu.report.run import page_json, render, write_run_report
 from denspu.report.run_charts import histogram, ticks
 from denspu.report.run_items import decimals, telling_columns
 from denspu.report.run_plain import Speaker, check_words, first_sentences, list_words
-from denspu.report.run_thumbs import SIDE, Brightness, picture
-from denspu.report.run_words import (
+from denspu.report.run_text import (
     SPACE,
     chance,
     count_range,
     estimate,
-    headline,
     number,
     percent,
     percent_range,
     seconds,
     shorten,
-    stage_words,
 )
+from denspu.report.run_thumbs import SIDE, Brightness, picture
+from denspu.report.run_words import headline, stage_words
 
 
 class Page(HTMLParser):

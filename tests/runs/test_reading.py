@@ -82,5 +82,7 @@ def test_a_share_that_cannot_be_says_what_is_known_and_allowed():
             f"it means {hidden}. Pass a share between 0.15 and 0.85, or leave prior "
             "out."
         )
+    with pytest.raises(InvalidParameterError, match="no item to speak of: of the 10"):
+        Shares(n_unlabeled=10, n_copies=4, n_known_negative=6).open(0.4)
     assert shares.open(0.15) == pytest.approx(0.5 / 8)
     assert shares.open(0.85) == pytest.approx(7.5 / 8)

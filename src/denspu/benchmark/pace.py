@@ -9,6 +9,7 @@ from denspu.benchmark.record import Record
 from denspu.benchmark.workers import Job
 
 Kind = tuple[str, ...]
+"""What some jobs have in common: they take a similar time."""
 ENCODERS = "encoders"
 
 

@@ -233,10 +233,8 @@ def _verdict(
     text += " with an interval above 0"
     if any((d.joint_half_width or 0) > (d.half_width or 0) for d in ahead):
         stand = sum(d.stands for d in ahead)
-        text += (
-            f"; {'of' if rows else 'on'} {stand} even if all intervals of the table "
-        )
-        text += "must hold at once"
+        text += f"; {'of' if rows else 'on'} {stand} "
+        text += "even if all intervals of the table must hold at once"
     text += "."
     if unsure := [_signed(name, d) for name, d in named if d.verdict == "open"]:
         text += f" Not told apart {'from' if rows else 'on'}: {'; '.join(unsure)}."

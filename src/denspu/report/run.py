@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from denspu.exceptions import InvalidInputError, MissingDependencyError
+from denspu.report import run_text as text
 from denspu.report import run_words as words
 from denspu.report.run_charts import (
     Whisker,
@@ -94,13 +95,13 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "whole": words.whole,
-        "number": words.number,
-        "percent": words.percent,
-        "estimate": words.estimate,
-        "plain": words.plain,
-        "seconds": words.seconds,
-        "readable": words.readable,
+        "whole": text.whole,
+        "number": text.number,
+        "percent": text.percent,
+        "estimate": text.estimate,
+        "plain": text.plain,
+        "seconds": text.seconds,
+        "readable": text.readable,
         "json": page_json,
     }
     return environment
@@ -108,7 +109,7 @@ def _environment() -> Any:
 
 def _visible(value: Any) -> Any:
     """Clean every text that the template shows, safe parts left out."""
-    return words.clean(value) if type(value) is str else value
+    return text.clean(value) if type(value) is str else value
 
 
 def page_json(data: Any) -> Any:
@@ -121,10 +122,12 @@ def page_json(data: Any) -> Any:
     """
     from markupsafe import Markup
 
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    dumped = json.dumps(
+        data, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
     for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
+        dumped = dumped.replace(character, f"\\u{ord(character):04x}")
+    return Markup(dumped)
 
 
 def _check(facts: RunFacts, rows: RunRows) -> None:
@@ -161,7 +164,7 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
     return {
         "facts": facts,
         "title": _title(facts),
-        "created": words.moment(facts.created),
+        "created": text.moment(facts.created),
         "noun": words.noun(facts.kind),
         "noun_one": words.noun(facts.kind, 1),
         "noun_of_unlabeled": words.noun(facts.kind, facts.n_unlabeled),
@@ -189,11 +192,11 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
         "prior_words": words.prior_words(facts),
         "labelled_words": words.labelled_words(facts),
         "prior_sentence": speaker.say(facts.prior.get("sentence") or ""),
-        "interval_of": words.percent_range(
+        "interval_of": text.percent_range(
             facts.prior.get("low"), facts.prior.get("high")
         ),
         "sensitivity_keys": _sensitivity_keys(facts),
-        "split_path": words.split_path,
+        "split_path": text.split_path,
         "figure_name": lambda key: words.figure_words(key)[0],
         "sensitivity_words": words.sensitivity_words(facts.sensitivity, facts.kind),
         "sensitivity_chart": sensitivity_chart(facts.sensitivity),
@@ -208,14 +211,14 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
         ],
         "settings": words.flat(facts.settings),
         "versions": words.flat(facts.versions),
-        "times": [(words.readable(k), v) for k, v in facts.seconds.items()],
+        "times": [(text.readable(k), v) for k, v in facts.seconds.items()],
     }
 
 
 def _title(facts: RunFacts) -> str:
     """Return where the items came from, for the top of the page."""
     named = facts.sources.get("unlabeled") or facts.sources.get("table") or facts.kind
-    return words.plain(named, 120)
+    return text.plain(named, 120)
 
 
 def _figures(facts: RunFacts) -> list[dict[str, Any]]:
@@ -227,9 +230,7 @@ def _whiskers(facts: RunFacts) -> list[Whisker]:
     made = []
     for figure in _figures(facts):
         value, low, high = (figure[k] for k in ("value", "low", "high"))
-        if figure["name"] == "lift" or not all(
-            map(words.is_number, (value, low, high))
-        ):
+        if figure["name"] == "lift" or not all(map(text.is_number, (value, low, high))):
             continue
         name, meaning = words.figure_words(figure["name"])
         made.append(
@@ -239,9 +240,9 @@ def _whiskers(facts: RunFacts) -> list[Whisker]:
                 dot=round(100 * value, 2),
                 left=round(100 * low, 2),
                 width=round(100 * (high - low), 2),
-                value=words.estimate(value),
-                interval=words.percent_range(low, high),
-                how=f"{words.readable(figure['name'])} = {figure.get('how', '')}",
+                value=text.estimate(value),
+                interval=text.percent_range(low, high),
+                how=f"{text.readable(figure['name'])} = {figure.get('how', '')}",
                 note=figure.get("note", ""),
                 main=figure["name"] in MAIN,
             )
@@ -257,11 +258,11 @@ def _sensitivity_keys(facts: RunFacts) -> list[str]:
 def _lifts(facts: RunFacts) -> list[str]:
     """Return the figures that are no shares, in words."""
     return [
-        f"Positives are {words.number(f['value'], 2)} times as frequent among the "
+        f"Positives are {text.number(f['value'], 2)} times as frequent among the "
         f"calls as among all unlabelled {words.noun(facts.kind)} "
-        f"({words.number(f['low'], 2)} to {words.number(f['high'], 2)})."
+        f"({text.number(f['low'], 2)} to {text.number(f['high'], 2)})."
         for f in _figures(facts)
-        if f["name"] == "lift" and words.is_number(f["value"])
+        if f["name"] == "lift" and text.is_number(f["value"])
     ]
 
 
@@ -278,18 +279,18 @@ class PriorChart:
 
 def _prior(facts: RunFacts) -> PriorChart | None:
     ends = [facts.prior.get(key) for key in ("value", "low", "high")]
-    if not all(map(words.is_number, ends)):
+    if not all(map(text.is_number, ends)):
         return None
     value, low, high = (float(v) for v in ends if v is not None)
     found = {
         words.estimator_words(k): float(v)
         for k, v in (facts.prior.get("estimates") or {}).items()
-        if words.is_number(v)
+        if text.is_number(v)
     }
     found = {"used in this run": value, **found}
     end = min(1.0, 1.15 * max(high, *found.values(), 1e-6))
-    dots = [(k, round(100 * v / end, 2), words.percent(v)) for k, v in found.items()]
-    marks = [(t.at, words.percent(end * t.at / 100)) for t in ticks(0.0, end, 4)]
+    dots = [(k, round(100 * v / end, 2), text.percent(v)) for k, v in found.items()]
+    marks = [(t.at, text.percent(end * t.at / 100)) for t in ticks(0.0, end, 4)]
     return PriorChart(
         round(100 * low / end, 2),
         round(100 * (high - low) / end, 2),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from denspu._typing import FloatArray
-from denspu.report.run_words import is_number, number, percent
+from denspu.report.run_text import is_number, number, percent
 
 MAX_BINS = 48
 OUTSIDE = 0.004

@@ -10,7 +10,8 @@ import numpy as np
 from denspu._typing import IntArray
 from denspu.data import Items
 from denspu.report.run_items import EXCERPT, WHOLE, Card, Shower
-from denspu.report.run_words import chance, clean, noun, shorten, whole
+from denspu.report.run_text import chance, clean, shorten, whole
+from denspu.report.run_words import noun
 from denspu.runs.facts import RunFacts, RunRows
 
 MOST = 24

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from denspu.report.run_words import SPACE, noun, number, plain, readable, whole
+from denspu.report.run_text import SPACE, number, plain, readable, whole
+from denspu.report.run_words import noun
 from denspu.runs.facts import RunFacts, RunRows
 
 ALONE = r"(?<![\w/\\.'\"-]){}(?![\w/\\'\"-]|\.\w)"

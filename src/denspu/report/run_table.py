@@ -9,7 +9,8 @@ import numpy as np
 
 from denspu._typing import IntArray
 from denspu.report.run_items import Shower
-from denspu.report.run_words import clean, noun, whole
+from denspu.report.run_text import clean, whole
+from denspu.report.run_words import noun
 from denspu.runs.facts import RunFacts, RunRows
 
 MOST = 20_000
