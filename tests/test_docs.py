@@ -58,3 +58,41 @@ def test_every_method_has_a_page():
 
     for key in registry().of_kind("method"):
         assert (ROOT / "docs" / "methods" / f"{key}.md").exists()
+
+
+def cells_of_row(page, start):
+    """Return what stands in each column of the table's row that begins so."""
+    [row] = [line for line in page.splitlines() if line.startswith(start)]
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+@pytest.mark.parametrize("name", ["CIFAR-10", "F-MNIST"])
+def test_the_readme_counts_the_rows_ahead_as_the_page_does(name):
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    said = re.search(
+        r"ahead of (\d+) of (\d+) on CIFAR-10 and of (\d+) of (\d+) on Fashion-MNIST "
+        r"if each is compared alone, of (\d+) and (\d+) if",
+        readme,
+    ).groups()
+    alone, judged, together = (
+        [said[0], said[1], said[4]] if name == "CIFAR-10" else [said[2], said[3], said[5]]
+    )
+    page = (ROOT / "docs" / "results.md").read_text("utf-8")
+    cells = cells_of_row(page, f"| [Table 2: {name}]")
+    ahead, unclear, behind = (int(re.match(r"\d+", c)[0]) for c in cells[5:8])
+    assert cells[5] == f"{alone} ({together})"
+    assert int(judged) == ahead + unclear + behind
+
+
+@pytest.mark.parametrize("dataset", ["F-MNIST", "CIFAR-10"])
+def test_in_a_minute_the_default_is_above_the_papers_table_3(dataset):
+    page = (ROOT / "docs" / "results.md").read_text("utf-8")
+    section = page.split("\n## Table 3:")[1].split("\n## ")[0]
+    tables = re.split(r"\n(?=\| +\| )", section)
+    [table] = [t for t in tables if f"{dataset}, 1 %" in t.splitlines()[0] and "(8" in t]
+    paper = cells_of_row(table, "| Dens-PU, as in the paper")[1:7]
+    ours = cells_of_row(table, "| **Dens-PU, our default**")[1:7]
+    printed = [float(re.search(r"\((\d+\.\d+),", cell)[1]) for cell in paper]
+    means = [float(cell.split()[0]) for cell in ours]
+    assert len(means) == 6
+    assert all(a > b for a, b in zip(means, printed, strict=True))
