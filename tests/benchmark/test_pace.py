@@ -92,6 +92,7 @@ def test_labels_and_names_do_not_change_the_work():
         {"encoder": "shared"},
         {"method": "upu"},
         {"method": "supervised", "oracle": "all"},
+        {"device": "cpu"},
     ):
         assert work(replace(ROW, **change))[0] != same[0]
     some, every = (
@@ -142,6 +143,15 @@ def test_a_record_of_another_kind_of_device_says_nothing(device, on_gpu, counts)
     pace.learn_from(job(on_gpu=on_gpu), record({"total": 500.0}, device))
     assert bool(pace.longest) == counts
     assert ran_on_gpu(record({}, device)) == device.startswith("NVIDIA")
+
+
+@pytest.mark.parametrize("encoder", [False, True])
+def test_a_job_on_a_cpu_says_nothing_of_one_on_a_gpu(encoder):
+    """Of one run both may be part: some rows keep to a CPU."""
+    pace, mine = Pace(), replace(job(on_gpu=False), encoder=encoder)
+    pace.learn(mine, 900.0)
+    assert pace.of(mine) == 900.0
+    assert pace.of(replace(job(), encoder=encoder)) == 0.0
 
 
 def test_a_run_that_raised_says_nothing():

@@ -136,6 +136,29 @@ def test_a_cut_is_another_run_and_none_the_one_of_before():
     assert records[0].metrics["recall"] != records[1].metrics["recall"]
 
 
+def test_a_row_may_keep_to_a_cpu(tmp_path):
+    """It is another run, wherever the rest is run, and its record is its own."""
+    anywhere = cells_of(spec_of({**FAST, "device": "any"}))[0]
+    assert anywhere.id == cells_of(spec_of(FAST))[0].id
+    cells = cells_of(spec_of({**FAST, "device": "cpu"}, OTHER))
+    kept, free = cells
+    assert kept.id != anywhere.id
+    place = Place("cuda", spec="made", on_gpu=True)
+    sheet = Sheet(tmp_path / "r.jsonl", place, cells, cells)
+    jobs = sheet.pending(retry=False)
+    assert [(j.place.device, j.place.on_gpu) for j in jobs] == [
+        ("cpu", False),
+        ("cuda", True),
+    ]
+    sheet.add(jobs[0], run_cell(kept, jobs[0].place))
+    [written] = read_records(sheet.out)
+    assert written.device.startswith("cpu")
+    assert "taken_from" not in written.extra
+    [(job, record)] = sheet.done()
+    assert (job, record.extra["cell"]) == (jobs[0], kept.id)
+    assert [j.cell for j in sheet.pending(retry=False)] == [free]
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -976,6 +976,18 @@ MISTAKES = {
         ),
         ["Row 'ours'", "encoder='shared'", "Keep one of them"],
     ),
+    "a CPU for one encoder of many rows": (
+        changed(
+            "rows",
+            1,
+            {"name": "ours", "method": "dens_pu", "encoder": "shared", "device": "cpu"},
+        ),
+        ["Row 'ours'", "encoder='shared' and device='cpu'", "Leave the device out"],
+    ),
+    "unknown device": (
+        changed("rows", 1, "device", "cuda"),
+        ["device='cuda' of row 2", "'any' or 'cpu'"],
+    ),
     "a row twice": (changed("rows", 1, "name", "nnPU"), ["row nnPU twice"]),
     "a task twice": (
         changed("tasks", GOOD["tasks"] * 2),

@@ -106,6 +106,31 @@ def test_only_seconds_of_such_a_device_count():
     assert parts([failure])[key].each is None
 
 
+def test_what_keeps_to_a_cpu_takes_nothing_of_a_gpu():
+    """It is judged by CPUs alone, and told apart from what the device would take."""
+    spec = replace(SPEC, rows=(SPEC.rows[0], replace(SPEC.rows[0], name="cpu")))
+    spec = replace(spec, rows=(spec.rows[0], replace(spec.rows[1], device="cpu")))
+    both = [c for c in cells_of(spec) if (c.task.name, c.seed) == ("A", 0)]
+    anywhere, kept = sorted(both, key=lambda c: c.row.device)
+    seen = [record(anywhere, 40.0), record(kept, 9.0, device="cpu, 2 threads")]
+    found = parts(seen, spec)
+    here, there = (found["small", name, "digits"] for name in ("ours", "cpu"))
+    assert (here.each, here.elsewhere) == (Span(40.0, 40.0), False)
+    assert (there.each, there.elsewhere) == (Span(9.0, 9.0), True)
+    text = status_markdown([here, there])
+    assert text.endswith(
+        "Together 80 s of such a device. 2 cells more on a CPU, with seconds of a CPU."
+    )
+    on_cpu = parts(seen, spec, on_gpu=False)["small", "cpu", "digits"]
+    assert (on_cpu.each, on_cpu.elsewhere) == (Span(9.0, 9.0), False)
+    none_known = parts([], spec)
+    said = status_markdown([none_known["small", n, "digits"] for n in ("ours", "cpu")])
+    assert said.endswith(
+        "None of these 3 is like a run recorded on such a device. "
+        "3 cells more on a CPU, with seconds of a CPU."
+    )
+
+
 def test_encoders_are_missing_where_a_cell_is_and_none_is_kept(tmp_path):
     spec = replace(SPEC, shared_encoder={"epochs": 3})
     mine = [c for c in cells_of(spec) if c.row.name == "nnPU"]

@@ -363,6 +363,16 @@ def test_notes_name_every_device_but_not_that_of_failures():
     )
 
 
+def test_notes_name_rows_that_keep_to_a_cpu():
+    ours, *others = SPEC.rows
+    spec = replace(SPEC, rows=(replace(ours, device="cpu"), *others))
+    said = " ".join(
+        notes_of(spec, [record(cells_of(spec)[0], 0.9, device="cpu, 2 threads")])
+    )
+    assert f"device: cpu, 2 threads. On a CPU in any case: {ours.name}." in said
+    assert "in any case" not in " ".join(notes_of(SPEC, records_of(SPEC, FIGURES)))
+
+
 def test_notes_name_rows_that_choose_or_were_tried_out_and_every_version():
     ours, other = SPEC.rows[:2]
     rows = (

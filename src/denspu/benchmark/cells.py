@@ -18,7 +18,7 @@ SHAPES_NOTHING = (
     "group",
 )
 """Settings that change how a table reads or a run is laid out, not what is measured."""
-ADDED_LATER = {"cut": "own"}
+ADDED_LATER = {"cut": "own", "device": "any"}
 """Settings that earlier records do not know, and what these were run with."""
 OF_LABELS = ("n_labeled", "share_of", "mechanism")
 """Settings of a task that change labels alone, where every row keeps its place."""
@@ -70,7 +70,7 @@ class Cell:
         """
         row = self.row
         facts = [row.method, _plain(row.parameters), row.encoder, row.oracle]
-        return _hash([*facts, row.prior == "estimate"])
+        return _hash([*facts, row.prior == "estimate", row.device])
 
     @property
     def encoder_work(self) -> str:

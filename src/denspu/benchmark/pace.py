@@ -16,21 +16,25 @@ ENCODERS = "encoders"
 def kinds_of(job: Job) -> list[Kind]:
     """Return what a job is like, from what few are to what all are.
 
-    Encoders are like encoders alone, cells like cells.
+    Encoders are like encoders alone, cells like cells, and both like those alone that
+    run on the same kind of device.
     """
     cell, spec = job.cell, job.place.spec
     data = cell.task.dataset
+    on = "GPU" if job.place.on_gpu else "CPU"
     if job.encoder:
         work = cell.encoder_work
-        return [(ENCODERS, work, data), (ENCODERS, work), (ENCODERS,)]
-    return [
-        ("row", spec, cell.row.name, data),
-        ("work", cell.work, data),
-        ("row", spec, cell.row.name),
-        ("work", cell.work),
-        ("row", spec),
-        (),
-    ]
+        kinds: list[Kind] = [(ENCODERS, work, data), (ENCODERS, work), (ENCODERS,)]
+    else:
+        kinds = [
+            ("row", spec, cell.row.name, data),
+            ("work", cell.work, data),
+            ("row", spec, cell.row.name),
+            ("work", cell.work),
+            ("row", spec),
+            (),
+        ]
+    return [(on, *kind) for kind in kinds]
 
 
 def ran_on_gpu(record: Record) -> bool:

@@ -73,7 +73,7 @@ def run_specs(
         any of these specs, else of its row or work, of its spec, or of all. Where
         nothing is recorded the first cell is begun in any case.
     device : str
-        Of all methods.
+        Of all methods, but for rows that keep to a CPU.
     jobs : int
         Cells that run at once, each in a process of its own. Small networks leave a
         large GPU idle. There, of encoders and rows that are ``heavy`` one runs at a

@@ -29,7 +29,7 @@ class Sheet:
     def pending(self, retry: bool) -> list[Job]:
         """Return the cells without a record or, if asked, with that of an error."""
         return [
-            Job(cell, self.place)
+            Job(cell, self.place.of(cell.row))
             for cell in self.wanted
             if cell.id not in self.known or (retry and failed(self.known[cell.id]))
         ]
@@ -37,7 +37,7 @@ class Sheet:
     def done(self) -> list[tuple[Job, Record]]:
         """Return the cells that have a record, with it, whether wanted now or not."""
         return [
-            (Job(cell, self.place), self.known[cell.id])
+            (Job(cell, self.place.of(cell.row)), self.known[cell.id])
             for cell in self.cells
             if cell.id in self.known
         ]
@@ -49,7 +49,7 @@ class Sheet:
     def add(self, job: Job, record: Record) -> None:
         """Write the record of a job, whichever spec it was run for, if it is news."""
         known = self.known.get(job.cell.id)
-        ours = job.place == self.place
+        ours = job.place == self.place.of(job.cell.row)
         if known is not None and not (failed(known) and (ours or not failed(record))):
             return
         for cell in (c for c in self.wanted if c.id == job.cell.id):

@@ -14,6 +14,7 @@ Prior = Literal["none", "true", "estimate"]
 Encoder = Literal["own", "shared"]
 Oracle = Literal["no", "negatives", "all"]
 Cut = Literal["own", "true prior"]
+On = Literal["any", "cpu"]
 
 METRICS = (
     "accuracy",
@@ -68,6 +69,9 @@ class Row:
     cut: Cut = "own"
     """Above which score a row is called positive: the method's own rule, or so that the
     true share of U is. For methods that take no prior, beside others that are told."""
+    device: On = "any"
+    """Where it runs: where the run is told to, or on a CPU in any case. For methods
+    that choose their parts by the device, as our default does."""
     oracle: Oracle = "no"
     """True labels that a supervised row may see: P and as many true negatives, or
     all."""

@@ -25,6 +25,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "encoder": ("own", "shared"),
     "oracle": ("no", "negatives", "all"),
     "cut": ("own", "true prior"),
+    "device": ("any", "cpu"),
     "selection": ("last", "label-free"),
     "layout": ("metrics", "tasks"),
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from denspu._words import many
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded
 from denspu.benchmark.markup import markdown_grid, plain
 from denspu.benchmark.pace import ran_on_gpu
@@ -49,6 +50,8 @@ class Part:
 
     Of the row itself, or of one that does the same work on these data in any of the
     specs; ``None`` where such a device has run neither."""
+    elsewhere: bool = False
+    """Runs on a CPU whatever device the others are run on."""
 
     @property
     def left(self) -> Span | None:
@@ -114,7 +117,9 @@ class Times:
         """Remember what took how long; failures and other devices say nothing."""
         for cell in cells:
             record = known.get(cell.id)
-            if record is None or failed(record) or ran_on_gpu(record) != self.on_gpu:
+            if record is None or failed(record):
+                continue
+            if ran_on_gpu(record) != (self.on_gpu and not _keeps_to_cpu(cell)):
                 continue
             seconds = record.seconds["total"] / record.extra.get("jobs", 1)
             self.cells.setdefault(cell.id, []).append(seconds)
@@ -131,6 +136,10 @@ class Times:
     def of_encoders(self, cells: Sequence[Cell]) -> Span | None:
         """Return what the encoder of some cells takes, if one like it was trained."""
         return _span(self.encoders.get(_encoder_work(cells[0]), ()))
+
+
+def _keeps_to_cpu(cell: Cell) -> bool:
+    return cell.row.device == "cpu"
 
 
 def _work(cell: Cell) -> tuple[str, str]:
@@ -159,7 +168,9 @@ def _row(
         bad = sum(failed(known[cell.id]) for cell in here if cell.id in known)
         missing = _new([c.id for c in here if c.id not in known], asked)
         each = times.of_cells(here)
-        parts.append(Part(spec, name, dataset, len(here), missing, bad, each))
+        elsewhere = times.on_gpu and _keeps_to_cpu(here[0])
+        part = Part(spec, name, dataset, len(here), missing, bad, each, elsewhere)
+        parts.append(part)
     return parts
 
 
@@ -229,8 +240,10 @@ def _missing(part: Part) -> str:
 
 def _sum(parts: Sequence[Part]) -> str:
     """Say what all missing parts take, which nobody knows, and what failed."""
-    known = [part.left for part in parts if part.missing and part.left is not None]
-    unknown = sum(part.missing for part in parts if part.left is None)
+    here = [p for p in parts if not p.elsewhere]
+    known = [part.left for part in here if part.missing and part.left is not None]
+    unknown = sum(part.missing for part in here if part.left is None)
+    on_cpu = sum(part.missing for part in parts if part.elsewhere)
     bad = sum(part.failed for part in parts)
     said = []
     if known:
@@ -239,6 +252,8 @@ def _sum(parts: Sequence[Part]) -> str:
         said.append(f"Together {total.words} s of such a device{more * bool(unknown)}.")
     elif unknown:
         said.append(f"None of these {unknown} is like a run recorded on such a device.")
+    if on_cpu:
+        said.append(f"{many(on_cpu, 'cell')} more on a CPU, with seconds of a CPU.")
     if bad:
         said.append(f"{bad} failed; `denspu bench run --retry` runs them again.")
     return " ".join(said)

@@ -48,6 +48,12 @@ class Place:
     """Cells that ran at once; their seconds are longer for it."""
     on_gpu: bool = False
 
+    def of(self, row: Row) -> Place:
+        """Return where a row's cells run: some keep to a CPU."""
+        return (
+            self if row.device == "any" else replace(self, device="cpu", on_gpu=False)
+        )
+
 
 def run_cell(cell: Cell, place: Place) -> Record:
     """Run one cell and return its record, also where it raises.
