@@ -37,6 +37,7 @@ EMBEDDING = (512,)
 TEN = ["uPU", "nnPU", "RP", "PUSB", "PUbN"]
 TEN += ["self-PU", "aPU", "VPU", "ImbPU", "Dist-PU"]
 FROZEN = "Dens-PU, shared encoder"
+ON_A_CPU = ", on a CPU"
 STRONGEST = ["Dist-PU", "PUbN", "self-PU", "ImbPU", "aPU"]
 
 
@@ -53,7 +54,7 @@ def rows(name):
 
 def test_every_table_has_its_spec():
     wanted = {"digits", "table3", "table4", "table5", "sensitivity", "sar", "sealed"}
-    wanted |= {"ablation", "ablation-labels", "sar-digits", "sealed-digits"}
+    wanted |= {"ablation", "ablation-labels", "sar-digits", "sealed-digits", "no-gpu"}
     assert set(NAMES) == wanted | set(TABLE_2)
 
 
@@ -500,7 +501,7 @@ def test_biased_labels_run_as_random_ones_do():
     told = rows("sar")[TOLD]
     assert (told.method, told.prior, dict(told.parameters)) == ("dens_pu", "true", {})
     for name, row in rows("sar").items():
-        if name in (TOLD, FROZEN):  # the same as ours, but for a part
+        if name in (TOLD, FROZEN) or name.endswith(ON_A_CPU):  # ours, but for a part
             continue
         if name.endswith(ESTIMATED):
             assert_differs_by_its_prior(row, elsewhere)
@@ -510,6 +511,29 @@ def test_biased_labels_run_as_random_ones_do():
         assert (row.method, row.prior) == (twin.method, twin.prior)
         if name != OURS:  # which shares its encoder here, to train one less
             assert row.encoder == twin.encoder
+
+
+@pytest.mark.parametrize("name", ["sar", "sealed", "no-gpu"])
+def test_rows_on_a_cpu_are_rows_of_a_gpu_with_parts_of_their_own(name):
+    """Nothing but the device is said of them: what they choose there is theirs."""
+    found = [row for row in spec(name).rows if row.name.endswith(ON_A_CPU)]
+    assert found
+    for row in found:
+        twin = rows(name)[row.name.removesuffix(ON_A_CPU)]
+        assert (row.method, row.prior, row.device) == (twin.method, twin.prior, "cpu")
+        assert (dict(row.parameters), dict(twin.parameters)) == ({}, {})
+        assert (row.encoder, row.tasks) == ("own", None)
+
+
+def test_without_a_gpu_baselines_are_cells_of_table_2():
+    """nnPU, and those that are sealed beside ours."""
+    table = {c.id for name in TABLE_2 for c in cells_of(spec(name))}
+    mine = [c for c in cells_of(spec("no-gpu")) if c.row.device == "any"]
+    assert {c.id for c in mine} < table
+    names = {c.row.name.split(",")[0] for c in mine} - {"Dens-PU"}
+    assert names == {"nnPU", *STRONGEST_THREE}
+    assert all(c.row.prior == "true" for c in mine if c.row.name != OURS)
+    assert spec("no-gpu").reference == OURS + ON_A_CPU
 
 
 SIZES = {"cifar10": 5_000, "fashion-mnist": 6_000}
@@ -545,13 +569,15 @@ def test_sealed_rows():
     names = [*STRONGEST_THREE, *TOLD_NOTHING]
     assert [row.name for row in spec("sealed-digits").rows] == [*names, OURS]
     assert [row.name for row in spec("sealed").rows] == [
-        *(*names, *embedded, FROZEN, OURS, "all true labels, shared encoder"),
+        *(*names, *embedded, FROZEN, OURS, OURS + ON_A_CPU),
+        "all true labels, shared encoder",
     ]
     for name in SEALED:
         assert spec(name).reference == OURS
     grey = [task.name for task in spec("sealed").tasks if task.dataset != "cifar10"]
     for row in spec("sealed").rows:  # what learns from pixels has no shared encoder
-        assert (row.tasks is None) == (row.encoder == "shared")
+        anywhere = row.encoder == "shared" or row.name.endswith(ON_A_CPU)
+        assert (row.tasks is None) == anywhere
         assert row.tasks is None or list(row.tasks) == grey
     elsewhere = rows("table2-fmnist")
     for row in embedded:
