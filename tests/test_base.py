@@ -16,10 +16,7 @@ from denspu.base import (
     Detector,
     PUClassifier,
     in_fixed_rows,
-    prepare_part,
-    refuse_kind,
 )
-from denspu.encoders import CAEEncoder, IdentityEncoder
 from denspu.exceptions import (
     DegenerateFitWarning,
     InvalidInputError,
@@ -265,44 +262,6 @@ def test_detector_before_fit_and_with_other_columns():
         Column().score_samples(X)
     with pytest.raises(InvalidInputError, match="expecting 2 features"):
         Column().fit(X).score_samples(np.ones((3, 3)))
-
-
-# --- parts ----------------------------------------------------------------------------
-
-
-def test_prepare_part_hands_down_what_the_part_left_open():
-    given = CAEEncoder()
-    part = prepare_part(given, Randomness(0), "encoder", device="cpu", verbose=2)
-    assert part is not given
-    assert part.random_state == Randomness(0).seed("encoder")
-    assert (part.device, part.verbose) == ("cpu", 2)
-    assert (given.random_state, given.device, given.verbose) == (None, "auto", 0)
-
-
-def test_prepare_part_keeps_what_the_part_was_given():
-    given = CAEEncoder(random_state=7, device="cuda", verbose=1)
-    part = prepare_part(given, Randomness(0), "encoder", device="cpu", verbose=2)
-    assert (part.random_state, part.device, part.verbose) == (7, "cuda", 1)
-
-
-def test_prepare_part_copies_objects_without_parameters():
-    class Plain:
-        state = 0
-
-    given = Plain()
-    assert isinstance(prepare_part(given, Randomness(0), "x"), Plain)
-    assert prepare_part(given, Randomness(0), "x") is not given
-
-
-def test_refuse_kind():
-    with pytest.raises(
-        InvalidParameterError,
-        match=r"encoder=CAEEncoder takes image input, and would be given a table",
-    ):
-        refuse_kind(CAEEncoder(), "table", "encoder")
-    refuse_kind(CAEEncoder(), "image", "encoder")
-    refuse_kind(IdentityEncoder(), "table", "encoder")
-    refuse_kind(object(), "table", "encoder")
 
 
 # --- words ----------------------------------------------------------------------------

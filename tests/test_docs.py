@@ -90,7 +90,7 @@ def test_the_readme_counts_the_rows_ahead_as_the_page_does(name):
 
 
 def test_what_the_first_run_of_a_seed_would_have_said():
-    """It was replaced after its figures had been seen: README and the table tell both."""
+    """It was replaced when its figures had been seen: README and the table tell."""
     records = ROOT / "benchmarks" / "records"
     table = load_spec(ROOT / "benchmarks" / "specs" / "table2-cifar10.toml")
     ours = next(row for row in table.rows if row.name == table.reference)
@@ -121,8 +121,8 @@ def test_the_readme_tells_what_the_frozen_encoder_gives():
     assert len(means) == 5
     assert min(means) < frozen < max(means)
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    said = f"{frozen:.1f} %, lies among those of the baselines that are told the true prior"
-    assert f"{said}, {min(means):.1f} to {max(means):.1f}." in readme
+    among = "lies among those of the baselines that are told the true prior"
+    assert f"{frozen:.1f} %, {among}, {min(means):.1f} to {max(means):.1f}." in readme
 
 
 @pytest.mark.parametrize("dataset", ["fashion-mnist", "cifar10"])

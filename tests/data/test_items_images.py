@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from denspu.data import Items, _images, join, read_items, read_pair
+from denspu.data import Items, join, read_items, read_pair
+from denspu.data._image_headers import ORIENTATION
 from denspu.data._images import _Room
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 
@@ -160,7 +161,7 @@ def test_cmyk(tmp_path):
 @pytest.mark.parametrize("orientation", [1, 3, 6, 8])
 def test_the_rotation_noted_by_the_camera(tmp_path, name, orientation):
     exif = Image.Exif()
-    exif[_images.ORIENTATION] = orientation
+    exif[ORIENTATION] = orientation
     pixels = np.zeros((16, 32), np.uint8)
     pixels[:, 16:] = 255  # bright on the right
     save(tmp_path / name, pixels, exif=exif)

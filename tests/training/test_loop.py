@@ -16,7 +16,8 @@ from denspu.training import (
     TrainingConfig,
     train,
 )
-from denspu.training.loop import PlateauStop, TrainState, _Runner
+from denspu.training.hooks import PlateauStop, TrainState
+from denspu.training.loop import _Runner
 
 CPU = torch.device("cpu")
 A = np.array([[1.0, 2.0], [-1.0, 0.5], [0.0, 3.0], [2.0, -1.0]])

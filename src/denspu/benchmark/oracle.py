@@ -15,7 +15,8 @@ from torch.nn.functional import softplus
 from denspu._typing import BoolArray, IntArray
 from denspu._validation import PUInput
 from denspu.data import PUDataset
-from denspu.methods._deep import DeepPU, Task
+from denspu.methods._deep import DeepPU
+from denspu.methods._task import Task
 
 
 class Supervised(DeepPU):

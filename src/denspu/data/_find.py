@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from denspu._parameters import Whole
-from denspu.data._images import MAX_BYTES, MAX_PIXELS, Size
+from denspu.data._image_headers import MAX_PIXELS
+from denspu.data._images import MAX_BYTES, Size
 from denspu.data._items import KINDS, ItemKind, Items, Skipped
 from denspu.data._lines import lines_of
 from denspu.data._tables import CSV_SUFFIXES, PARQUET_SUFFIXES

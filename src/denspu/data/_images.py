@@ -1,21 +1,16 @@
-"""Image files → one array: headers first, then decoding in threads, in order.
+"""Image files → one array: a form for all, then decoding in threads, in order.
 
-Only a header is read before the size of an image is known, so an image that would fill
-the memory is refused before a pixel of it exists. An image that cannot be decoded is
-listed with the reason; it never ends the run.
+An image that cannot be decoded is listed with the reason; it never ends the run.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,22 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu._progress import progress
-from denspu._threads import in_threads, n_threads
-from denspu.data._items import Items, Skipped
-from denspu.data._walk import MANY, reason_of, shown
-from denspu.exceptions import (
-    InvalidInputError,
-    InvalidParameterError,
-    MissingDependencyError,
+from denspu._threads import n_threads
+from denspu.data._image_headers import (
+    FORMATS,
+    SIXTEEN_BIT,
+    Header,
+    Survey,
+    orientation,
+    quiet_decoding,
+    require_pillow,
+    smallest_decode,
+    spread,
+    why,
 )
-
-FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
-"""Formats that may be decoded; others (PostScript, say) are never tried."""
-
-PLUGINS = ("Bmp", "Gif", "Jpeg", "Mpo", "Png", "Tiff", "WebP")
-
-MAX_PIXELS = 50_000_000
-"""Pixels of one decoded image. Larger ones are refused; a JPEG is shrunk instead."""
+from denspu.data._items import Items, Skipped
+from denspu.data._walk import MANY, shown
+from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 MAX_BYTES = 2 * 1024**3
 """Size of the array of all images."""
@@ -49,28 +44,10 @@ KEPT_SIDE = 256
 COMMON_SIDE = 64
 """Side of the square that images of different sizes are brought to."""
 
-SIXTEEN_BIT = ("I;16", "I;16L", "I;16B", "I;16N", "I", "F")
 GREY = ("1", "L", "LA", "La", *SIXTEEN_BIT)
-ORIENTATION = 0x0112
-SIDEWAYS = (5, 6, 7, 8)
-"""Orientations in which width and height change places."""
-PER_TASK = 64
 WHITE = 255
 
 Size: TypeAlias = int | tuple[int, int] | None
-
-
-@dataclass(frozen=True)
-class Header:
-    """What the first bytes of an image file say."""
-
-    width: int
-    """As shown, after the rotation the camera noted."""
-    height: int
-    mode: str
-    bits: int
-    format: str
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -91,190 +68,6 @@ class ImagePlan:
         """Return the size of ``n`` images in memory."""
         one = self.height * self.width * self.channels
         return n * one * np.dtype(self.dtype).itemsize
-
-
-@dataclass(frozen=True, eq=False)
-class Survey:
-    """The headers of the images of one source, in order."""
-
-    source: str
-    top: Path
-    names: list[str]
-    headers: list[Header]
-    skipped: list[Skipped]
-    notes: list[str]
-    seconds: float
-
-
-def require_pillow() -> Any:
-    """Return Pillow's Image module, or say how to install it."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Reading images needs Pillow: pip install 'denspu[image]'"
-        ) from error
-    for plugin in PLUGINS:  # Pillow imports a reader when it first needs one
-        import_module(f"PIL.{plugin}ImagePlugin")
-    return Image
-
-
-# --- headers ------------------------------------------------------------------------
-
-
-def survey(
-    top: Path,
-    names: Sequence[str],
-    *,
-    source: str,
-    max_pixels: int = MAX_PIXELS,
-    workers: int | None = None,
-    verbose: int = 0,
-    skipped: Sequence[Skipped] = (),
-    notes: Sequence[str] = (),
-) -> Survey:
-    """Read the header of every image; list those that are no image or too large."""
-    pillow = require_pillow()
-    start = time.perf_counter()
-
-    def look(name: str) -> Header | str:
-        return _header(pillow, top / name, max_pixels)
-
-    shown_as = progress("headers", len(names), verbose, least=MANY)
-    with quiet_decoding, shown_as as advance:
-        found = _spread(look, names, n_threads(workers), partial(advance, source))
-    good = [(n, h) for n, h in zip(names, found, strict=True) if isinstance(h, Header)]
-    bad = [
-        Skipped(shown(n), h)
-        for n, h in zip(names, found, strict=True)
-        if isinstance(h, str)
-    ]
-    return Survey(
-        source=source,
-        top=top,
-        names=[name for name, _ in good],
-        headers=[header for _, header in good],
-        skipped=[*skipped, *bad],
-        notes=list(notes),
-        seconds=time.perf_counter() - start,
-    )
-
-
-class _Quiet:
-    """Silence Pillow's warnings: sizes are measured here, faults become reasons.
-
-    Filters of warnings belong to the whole process. So the first thread that enters
-    sets them and the last one that leaves puts back what was.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.inside = 0
-        self.filters = warnings.catch_warnings()
-
-    def __enter__(self) -> None:
-        pillow = require_pillow()
-        with self.lock:
-            self.inside += 1
-            if self.inside == 1:
-                self.filters = warnings.catch_warnings()
-                self.filters.__enter__()
-                warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
-                warnings.filterwarnings("ignore", module="PIL")
-
-    def __exit__(self, *_: object) -> None:
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0:
-                self.filters.__exit__(None, None, None)
-
-
-quiet_decoding = _Quiet()
-
-
-def _spread(
-    work: Callable[[Any], Any],
-    items: Sequence[Any],
-    threads: int,
-    advance: Callable[[int], None],
-) -> list[Any]:
-    """Call ``work`` on each item, several a task, keeping the order."""
-
-    def task(part: Sequence[Any]) -> list[Any]:
-        results = [work(item) for item in part]
-        advance(len(part))
-        return results
-
-    parts = [items[i : i + PER_TASK] for i in range(0, len(items), PER_TASK)]
-    done = in_threads(task, parts, threads)
-    return [result for part in done for result in part]
-
-
-def _header(pillow: Any, path: Path, max_pixels: int) -> Header | str:
-    try:
-        n_bytes = os.stat(path).st_size
-        if n_bytes == 0:
-            return "the file is empty"
-        with open(path, "rb") as file, pillow.open(file, formats=FORMATS) as image:
-            width, height = image.size
-            if _smallest_decode(image) > max_pixels:
-                return (
-                    f"{width:,}×{height:,} pixels, more than max_pixels={max_pixels:,}"
-                )
-            if image.format == "TIFF":  # some versions of Pillow turn it at once
-                width, height = int(image.tag_v2[256]), int(image.tag_v2[257])
-            if _orientation(image) in SIDEWAYS:
-                width, height = height, width
-            sixteen = image.mode in SIXTEEN_BIT
-            return Header(
-                width=width,
-                height=height,
-                mode=image.mode,
-                bits=16 if sixteen else 1 if image.mode == "1" else 8,
-                format="JPEG" if image.format == "MPO" else image.format,
-                bytes=n_bytes,
-            )
-    except Exception as error:  # a broken file makes Pillow raise almost anything
-        return _why(pillow, error, path, max_pixels)
-
-
-def _smallest_decode(image: Any) -> int:
-    """Return the pixels that decoding must make; a JPEG can be read at an eighth."""
-    width, height = image.size
-    shrink = 8 if image.format in ("JPEG", "MPO") else 1
-    return -(-width // shrink) * -(-height // shrink)
-
-
-def _orientation(image: Any) -> int:
-    """Return the rotation the camera noted, without decoding a PNG to find it."""
-    if image.format == "PNG" and "exif" not in image.info:
-        return 1
-    return int(image.getexif().get(ORIENTATION, 1))
-
-
-def _why(pillow: Any, error: Exception, path: Path, max_pixels: int) -> str:
-    if isinstance(error, pillow.DecompressionBombError):
-        pixels = "".join(c for c in str(error).split("pixels")[0] if c.isdigit())
-        said = f"{int(pixels):,} pixels" if pixels else "far too many pixels"
-        return f"{said}, more than max_pixels={max_pixels:,}"
-    if type(error).__name__ == "UnidentifiedImageError":
-        return f"not a readable image: {_starts_with(path)}"
-    if isinstance(error, OSError) and error.errno is not None:
-        return reason_of(error)
-    if isinstance(error, MemoryError):
-        return "too large for the memory"
-    return f"cannot be decoded: {str(error) or type(error).__name__}"
-
-
-def _starts_with(path: Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            return f"it starts with {file.read(12)!r}"
-    except OSError as error:  # pragma: no cover - it was readable a moment ago
-        return reason_of(error)
-
-
-# --- one form for all ---------------------------------------------------------------
 
 
 def choose_plan(
@@ -328,9 +121,6 @@ def _as_size(image_size: Size) -> tuple[int, int]:
     return sides[0], sides[1]
 
 
-# --- decoding -----------------------------------------------------------------------
-
-
 def decode(
     found: Survey,
     plan: ImagePlan,
@@ -355,13 +145,13 @@ def decode(
         try:
             with room.for_pixels(min(header.width * header.height, max_pixels)):
                 out[row] = _pixels(pillow, path, plan, max_pixels)
-        except Exception as error:  # as above: one file must not end the run
-            return _why(pillow, error, path, max_pixels)
+        except Exception as error:  # one file must not end the run
+            return why(pillow, error, path, max_pixels)
         return None
 
     shown_as = progress("reading", len(out), verbose, least=MANY)
     with quiet_decoding, shown_as as advance:
-        reasons = _spread(
+        reasons = spread(
             work, range(len(out)), n_threads(workers), partial(advance, found.source)
         )
     good = [row for row, reason in enumerate(reasons) if reason is None]
@@ -426,13 +216,13 @@ def _pixels(pillow: Any, path: Path, plan: ImagePlan, max_pixels: int) -> Any:
     from PIL import ImageOps
 
     with open(path, "rb") as file, pillow.open(file, formats=FORMATS) as image:
-        if _smallest_decode(image) > max_pixels:  # the file changed since the survey
+        if smallest_decode(image) > max_pixels:  # the file changed since the survey
             raise ValueError(f"more than max_pixels={max_pixels:,}")
         if image.format in ("JPEG", "MPO"):
             _shrink_while_reading(image, plan, max_pixels)
         image.load()
         upright = image
-        if _orientation(image) != 1:
+        if orientation(image) != 1:
             upright = ImageOps.exif_transpose(image)
         if upright.mode in SIXTEEN_BIT:
             values = _deep_pixels(pillow, upright, plan)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from denspu.data import _images, _texts, _vectors
+from denspu.data import _image_headers, _images, _texts, _vectors
 from denspu.data._columns import infer_kinds
 from denspu.data._find import (
     Found,
@@ -20,7 +20,8 @@ from denspu.data._find import (
     plan_of,
     plural,
 )
-from denspu.data._images import ImagePlan, Survey
+from denspu.data._image_headers import Survey
+from denspu.data._images import ImagePlan
 from denspu.data._items import ItemKind, Items, need_some, nothing_left
 from denspu.data._lines import lines_of
 from denspu.data._rows import to_items
@@ -166,7 +167,7 @@ def survey(
     found: Found, options: Options, names: Sequence[str] | None = None
 ) -> Survey:
     """Look at the headers of all images, or of some."""
-    return _images.survey(
+    return _image_headers.survey(
         found.path,
         found.names if names is None else names,
         source=found.source,

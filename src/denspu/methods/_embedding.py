@@ -13,17 +13,12 @@ import numpy as np
 
 from denspu._device import resolve_device
 from denspu._parameters import OneOf, Part, Whole
+from denspu._parts import prepare_part, refuse_kind
 from denspu._random import Randomness
 from denspu._registry import resolve_part
 from denspu._typing import FloatArray
 from denspu._validation import PUInput, allows_nan, check_embedding
-from denspu.base import (
-    PUClassifier,
-    Rules,
-    in_fixed_rows,
-    prepare_part,
-    refuse_kind,
-)
+from denspu.base import PUClassifier, Rules, in_fixed_rows
 from denspu.methods._presets import default_encoder
 from denspu.methods._prior import doubtful_share
 

@@ -21,11 +21,12 @@ from sklearn.utils.validation import has_fit_parameter
 from denspu._device import resolve_device
 from denspu._folds import deal_folds, groups_argument, same_rows
 from denspu._parameters import OneOf, Part
+from denspu._parts import prepare_part, refuse_kind
 from denspu._random import Randomness
 from denspu._registry import registry, resolve_part
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import PUInput, take_rows
-from denspu.base import Rules, in_fixed_rows, prepare_part, refuse_kind
+from denspu.base import Rules, in_fixed_rows
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._embedding import EmbeddingPU
 from denspu.methods._prior import Scenario, resolve_prior

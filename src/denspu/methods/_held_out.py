@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from denspu._folds import share_held
 from denspu._typing import BoolArray, IntArray
-from denspu.methods._deep import Task
 from denspu.methods._several import look
+from denspu.methods._task import Task
 from denspu.training import KeepBest
 
 Measure = Callable[..., Tensor]

@@ -18,7 +18,7 @@ from scipy.spatial.distance import pdist
 
 from denspu._folds import make_folds
 from denspu._typing import BoolArray, FloatArray, IntArray
-from denspu.methods._deep import Task
+from denspu.methods._task import Task
 from denspu.networks.kernel import GaussianBasis, KernelModel
 
 WIDTHS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from denspu._typing import IntArray
-from denspu.methods._deep import Task
+from denspu.methods._task import Task
 from denspu.training.inference import LOOK, looking
 
 

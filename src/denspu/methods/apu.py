@@ -19,10 +19,11 @@ from denspu._typing import IntArray, RandomState
 from denspu.base import Rules
 from denspu.losses import absolute, risk_parts
 from denspu.losses.arbitrary_positive import recursive_risk, weighted_risk
-from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._held_out import keep_best, split_off
 from denspu.methods._prior import Scenario
 from denspu.methods._sets import SetsLoss, SetsRisk, three_sets
+from denspu.methods._task import Task
 from denspu.training import History, Hook
 
 

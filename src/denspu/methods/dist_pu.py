@@ -24,9 +24,10 @@ from denspu.losses.label_distribution import (
     mixup_loss,
 )
 from denspu.losses.mixup import beta_share, mixed, random_order
-from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._prior import Scenario
 from denspu.methods._several import look
+from denspu.methods._task import Task
 from denspu.training import History, Hook, TrainState
 from denspu.training.batches import Batch
 from denspu.training.memory import InParts, in_parts

@@ -23,8 +23,9 @@ from denspu.losses.adversarial import (
     negative_generator_loss,
     positive_generator_loss,
 )
-from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._prior import Scenario
+from denspu.methods._task import Task
 from denspu.training import Hook, Step, TensorBatches, TrainState
 from denspu.training.batches import Batch
 

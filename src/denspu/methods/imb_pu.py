@@ -14,8 +14,9 @@ from denspu._typing import RandomState
 from denspu.base import Rules
 from denspu.losses import non_negative
 from denspu.losses.imbalanced import balanced_parts
-from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._prior import Scenario
+from denspu.methods._task import Task
 
 
 class ImbPU(DeepPU):

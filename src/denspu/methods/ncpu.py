@@ -20,8 +20,9 @@ from denspu.augment import PRESETS, ImageAugment, RowAugment
 from denspu.base import Rules
 from denspu.exceptions import InvalidParameterError
 from denspu.losses.non_contrastive import class_alignment
-from denspu.methods._deep import COMMON_RULES, Auto, DeepPU, Task
+from denspu.methods._deep import COMMON_RULES, Auto, DeepPU
 from denspu.methods._several import follow, frozen
+from denspu.methods._task import Task
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
 

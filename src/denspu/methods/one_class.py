@@ -13,12 +13,13 @@ from sklearn.base import clone
 
 from denspu._folds import deal_folds
 from denspu._parameters import Number, OneOf, Part, Whole
+from denspu._parts import prepare_part
 from denspu._random import Randomness
 from denspu._registry import resolve_part
 from denspu._thresholds import quantile_cut
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu._validation import PUInput
-from denspu.base import Rules, forget, prepare_part
+from denspu.base import Rules, forget
 from denspu.methods._boundary import leaves_itself_out
 from denspu.methods._embedding import EmbeddingPU
 from denspu.methods._estimator import RowScale, share_of_free

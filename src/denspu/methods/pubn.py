@@ -20,10 +20,11 @@ from denspu.base import Rules
 from denspu.exceptions import InvalidParameterError
 from denspu.losses import non_negative, risk_parts, unbiased
 from denspu.losses.biased_negative import seen_parts, squared_error, weighted_risk
-from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._held_out import Measure, keep_best, split_off
 from denspu.methods._prior import Scenario
 from denspu.methods._sets import SetsLoss, three_sets
+from denspu.methods._task import Task
 from denspu.training import Batches, History, Hook
 
 

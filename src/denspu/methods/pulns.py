@@ -21,8 +21,9 @@ from denspu._parameters import Number, Whole
 from denspu._typing import BoolArray, RandomState
 from denspu.base import Rules
 from denspu.losses.selection import chosen_risk, pu_accuracy, reinforce
-from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._prior import Scenario
+from denspu.methods._task import Task
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
 

@@ -15,8 +15,9 @@ from denspu._parameters import Number
 from denspu._typing import FloatArray, RandomState
 from denspu.base import Rules
 from denspu.losses import non_negative, risk_parts
-from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._prior import Scenario
+from denspu.methods._task import Task
 
 
 class PUSB(DeepPU):

@@ -19,9 +19,10 @@ from denspu._typing import RandomState
 from denspu.base import Rules
 from denspu.exceptions import InvalidParameterError
 from denspu.losses.self_paced import agreeing, disagreement, self_paced_risk
-from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._prior import SMALLEST, Scenario
 from denspu.methods._several import MeanLogit, follow, frozen, look
+from denspu.methods._task import Task
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
 

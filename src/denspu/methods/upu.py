@@ -16,9 +16,10 @@ from denspu._parameters import InstanceOf, Number, OneOf, Whole
 from denspu._typing import RandomState
 from denspu.base import Rules, forget
 from denspu.losses import risk_parts, unbiased
-from denspu.methods._deep import Auto, DeepPU, Task
+from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._kernel import fit_kernel
 from denspu.methods._prior import Scenario
+from denspu.methods._task import Task
 from denspu.networks.backbones import BACKBONES
 from denspu.training import Hook, TrainState
 

@@ -8,13 +8,7 @@ from denspu.metrics._conformal import (
     declared_positives,
 )
 from denspu.metrics._oracle import oracle_metrics
-from denspu.metrics._pu import (
-    Figure,
-    PUReport,
-    Sensitivity,
-    prior_sensitivity,
-    pu_metrics,
-)
+from denspu.metrics._pu import Figure, PUReport, pu_metrics
 from denspu.metrics._pu_checks import (
     ScarCheck,
     ScarTest,
@@ -22,6 +16,7 @@ from denspu.metrics._pu_checks import (
     scar_check,
     trivial_check,
 )
+from denspu.metrics._pu_sensitivity import Sensitivity, prior_sensitivity
 from denspu.metrics._pu_threshold import ThresholdChoice, choose_threshold
 
 __all__ = [

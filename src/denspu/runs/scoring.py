@@ -20,7 +20,7 @@ from denspu._frame import Frame
 from denspu._typing import FloatArray
 from denspu.data import Items, iter_items
 from denspu.data._find import Source
-from denspu.data._images import quiet_decoding
+from denspu.data._image_headers import quiet_decoding
 from denspu.exceptions import InvalidParameterError, ModelFileError
 from denspu.metrics import choose_threshold
 from denspu.persistence import load

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from denspu.training.config import Plateau
-from denspu.training.loop import Hook, TrainState
+from denspu.training.hooks import Hook, TrainState
 
 COLUMN = "held_out"
 """Name of the measure beside the loss in the history."""

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol, cast, runtime_checkable
 
 import torch
@@ -22,8 +22,9 @@ from denspu._progress import progress
 from denspu.exceptions import CompileWarning, DensPUError
 from denspu.training.batches import Batch, Batches
 from denspu.training.checkpoint import Checkpoint
-from denspu.training.config import Plateau, TrainingConfig
+from denspu.training.config import TrainingConfig
 from denspu.training.history import History
+from denspu.training.hooks import EmaWeights, Hook, PlateauStop, TrainState
 
 WARM_UP = 5
 """Steps taken as usual before one is captured: libraries choose their kernels."""
@@ -47,93 +48,6 @@ class Step:
 
     loss: Loss
     parameters: Callable[[nn.Module], Iterable[nn.Parameter]] | None = None
-
-
-@dataclass
-class TrainState:
-    """What hooks can see and change."""
-
-    module: nn.Module
-    config: TrainingConfig
-    history: History = field(default_factory=History)
-    epoch: int = 0
-    step: int = 0
-    stop: str | None = None
-    """Set to a reason to end training after the current epoch."""
-
-
-class Hook:
-    """Override what you need."""
-
-    def on_train_start(self, state: TrainState) -> None:
-        """Run before the first epoch."""
-
-    def on_epoch_start(self, state: TrainState) -> None:
-        """Run before each epoch."""
-
-    def on_step_end(self, state: TrainState) -> None:
-        """Run after each batch."""
-
-    def on_epoch_end(self, state: TrainState) -> None:
-        """Run after each epoch; ``state.history`` holds its row."""
-
-    def on_train_end(self, state: TrainState) -> None:
-        """Run after the last epoch."""
-
-
-class PlateauStop(Hook):
-    """Ask to stop when the monitored value no longer improves."""
-
-    def __init__(self, plateau: Plateau) -> None:
-        self.plateau = plateau
-        self.best = float("inf")
-        self.waited = 0
-        self.seen = 0
-
-    def on_epoch_end(self, state: TrainState) -> None:
-        """Compare the epoch, and those of an earlier run, with the best so far."""
-        for row in state.history.rows[self.seen :]:
-            self._compare(row[self.plateau.monitor])
-        self.seen = len(state.history)
-        if self.waited >= self.plateau.patience:
-            state.stop = f"plateau of {self.waited} epochs"
-
-    def _compare(self, value: float) -> None:
-        if value < self.best - abs(self.best) * self.plateau.min_improvement or (
-            self.best == float("inf")
-        ):
-            self.best, self.waited = value, 0
-        else:
-            self.waited += 1
-
-
-class EmaWeights(Hook):
-    """Keep a moving average of the weights and hand it over at the end.
-
-    ``update`` is one fused operation, so that it can be part of a captured step.
-    """
-
-    def __init__(self, decay: float) -> None:
-        self.decay = decay
-
-    def on_train_start(self, state: TrainState) -> None:
-        """Start the average at the initial weights."""
-        self.current = [t for t in _tensors(state.module) if t.is_floating_point()]
-        self.average = [t.detach().clone() for t in self.current]
-
-    def update(self) -> None:
-        """Move the average towards the current weights."""
-        with torch.no_grad():
-            torch._foreach_lerp_(self.average, self.current, 1 - self.decay)
-
-    def on_train_end(self, state: TrainState) -> None:
-        """Replace the weights by their average."""
-        with torch.no_grad():
-            torch._foreach_copy_(self.current, self.average)
-
-
-def _tensors(module: nn.Module) -> list[Tensor]:
-    return [*module.parameters(), *module.buffers()]
 
 
 def train(
