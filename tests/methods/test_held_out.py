@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from denspu import make_pu
 from denspu.exceptions import InvalidParameterError
-from denspu.methods import _deep, _held_out, _sets, apu, pubn, vpu
+from denspu.methods import _held_out, _sets, _task, apu, pubn, vpu
 from denspu.methods.apu import APU
 from denspu.methods.pubn import PUbN
 from denspu.training import KeepBest
@@ -54,7 +54,7 @@ def watched(monkeypatch):
 
     for module in (vpu, pubn, apu):
         monkeypatch.setattr(module, "split_off", split_off)
-    for kind in (_sets.SetsLoss, _deep.PULoss):
+    for kind in (_sets.SetsLoss, _task.PULoss):
         real = kind.__call__
 
         def call(self, module, batch, real=real):
