@@ -125,6 +125,32 @@ def test_the_readme_tells_what_the_frozen_encoder_gives():
     assert f"{frozen:.1f} %, {among}, {min(means):.1f} to {max(means):.1f}." in readme
 
 
+def test_the_readme_tells_what_a_cpu_gives():
+    page = (ROOT / "docs" / "results.md").read_text("utf-8")
+    section = page.split("\n## Without a GPU:")[1].split("\n## ")[0]
+    row = "| **Dens-PU, our default, on"
+    grey, colour = (cells_of_row(t, row) for t in section.split("\n**CIFAR-10**\n"))
+    first, second = (float(cells[1].split()[0]) for cells in (grey, colour))
+    bagging = cells_of_row(section.split("minus each row")[1], "| PU bagging")[1:]
+    there, here = (tuple(map(float, re.findall(r"[+-][\d.]+", c))) for c in bagging)
+    assert there[1] < there[2] < 0
+    assert here[1] < 0 < here[2]
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    told = f"of {first:.1f} % on Fashion-MNIST and {second:.1f} % on CIFAR-10. "
+    assert f'{told}`make("pu_bagging")` is {-there[0]:.1f} points better' in readme
+
+
+def test_pubn_has_the_higher_mean_on_sealed_grey_tasks():
+    page = (ROOT / "docs" / "results.md").read_text("utf-8")
+    section = page.split("\n## Sealed: tasks on images")[1].split("\n## ")[0]
+    ours, pubn = (
+        cells_of_row(section.split("\n**Boundary AUC**")[0], f"| {name}")[3:5]
+        for name in ("Dens-PU, our default, on a CPU", "PUbN, estimated prior")
+    )
+    for mine, other in zip(ours, pubn, strict=True):
+        assert float(mine.split()[0]) < float(other.split()[0])
+
+
 @pytest.mark.parametrize("dataset", ["fashion-mnist", "cifar10"])
 def test_in_a_minute_the_default_is_above_the_papers_table_3(dataset):
     page = (ROOT / "docs" / "results.md").read_text("utf-8")
