@@ -19,7 +19,7 @@ from pathlib import Path
 from denspu.benchmark import Record, read_records
 from denspu.benchmark.cells import recorded
 from denspu.benchmark.markup import to_markdown
-from denspu.benchmark.results import results_page
+from denspu.benchmark.results import results_page, specs_in_order
 from denspu.benchmark.spec import Spec
 from denspu.benchmark.spec_file import load_spec
 from denspu.benchmark.status import parts_of, status_markdown
@@ -52,7 +52,7 @@ def ablation_labels(records: Path) -> str:
 
 def missing(records: Path) -> str:
     """Return the table of what has no record yet, and what it would take on a GPU."""
-    paths = sorted(SPECS.glob("*.toml"))
+    paths = specs_in_order(SPECS)
     specs = [(load_spec(p), read_records(records / f"{p.stem}.jsonl")) for p in paths]
     return status_markdown(parts_of(specs, on_gpu=True, encoders=NO_ENCODERS))
 

@@ -113,7 +113,7 @@ def results_page(
     specs without a record are named at the end.
     """
     sections, glances, empty = [], [], []
-    for path in sorted(Path(specs_folder).glob("*.toml"), key=_place):
+    for path in specs_in_order(specs_folder):
         spec = load_spec(path)
         records = read_records(Path(records_folder) / f"{spec.name}.jsonl")
         if recorded(records):
@@ -129,8 +129,13 @@ def results_page(
     return "\n\n".join(parts) + "\n"
 
 
-def _place(path: Path) -> tuple[bool, str]:
-    return not path.stem.startswith("table"), path.stem
+def specs_in_order(folder: str | Path) -> list[Path]:
+    """Return the specs of a folder, those of numbered tables first."""
+
+    def place(path: Path) -> tuple[bool, str]:
+        return not path.stem.startswith("table"), path.stem
+
+    return sorted(Path(folder).glob("*.toml"), key=place)
 
 
 def anchor(title: str) -> str:
