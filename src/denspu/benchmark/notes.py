@@ -190,7 +190,7 @@ def _devices(found: Found) -> list[str]:
     text += f"; device: {', '.join(names)}"
     most = max(r.extra.get("jobs", 1) for r in good)
     text += f", up to {most} cells at once." if most > 1 else "."
-    if kept := [row.name for row in found.spec.rows if row.device == "cpu"]:
+    if kept := [row.name for row in found.spec.rows if row.keeps_to_cpu]:
         text += f" On a CPU in any case: {' · '.join(kept)}."
     if any("shared_encoder" in r.seconds for r in good):
         text += (

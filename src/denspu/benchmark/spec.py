@@ -93,6 +93,11 @@ class Row:
     note: str = ""
     """A sentence beneath the table."""
 
+    @property
+    def keeps_to_cpu(self) -> bool:
+        """Whether it runs on a CPU wherever the others do."""
+        return self.device == "cpu"
+
 
 @dataclass(frozen=True)
 class Spec:

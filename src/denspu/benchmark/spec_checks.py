@@ -227,7 +227,7 @@ def _check_row(row: Row, scenarios: set[str], where: str) -> None:
             f"Row {row.name!r} of {where} has encoder='shared' and an encoder of its "
             "own among the parameters. Keep one of them."
         )
-    if row.encoder == "shared" and row.device != "any":
+    if row.encoder == "shared" and row.keeps_to_cpu:
         raise InvalidParameterError(
             f"Row {row.name!r} of {where} has encoder='shared' and device="
             f"{row.device!r}, and shared encoders are trained where the run is told. "

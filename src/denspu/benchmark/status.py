@@ -119,7 +119,7 @@ class Times:
             record = known.get(cell.id)
             if record is None or failed(record):
                 continue
-            if ran_on_gpu(record) != (self.on_gpu and not _keeps_to_cpu(cell)):
+            if ran_on_gpu(record) != (self.on_gpu and not cell.row.keeps_to_cpu):
                 continue
             seconds = record.seconds["total"] / record.extra.get("jobs", 1)
             self.cells.setdefault(cell.id, []).append(seconds)
@@ -136,10 +136,6 @@ class Times:
     def of_encoders(self, cells: Sequence[Cell]) -> Span | None:
         """Return what the encoder of some cells takes, if one like it was trained."""
         return _span(self.encoders.get(_encoder_work(cells[0]), ()))
-
-
-def _keeps_to_cpu(cell: Cell) -> bool:
-    return cell.row.device == "cpu"
 
 
 def _work(cell: Cell) -> tuple[str, str]:
@@ -168,7 +164,7 @@ def _row(
         bad = sum(failed(known[cell.id]) for cell in here if cell.id in known)
         missing = _new([c.id for c in here if c.id not in known], asked)
         each = times.of_cells(here)
-        elsewhere = times.on_gpu and _keeps_to_cpu(here[0])
+        elsewhere = times.on_gpu and here[0].row.keeps_to_cpu
         part = Part(spec, name, dataset, len(here), missing, bad, each, elsewhere)
         parts.append(part)
     return parts

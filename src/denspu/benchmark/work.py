@@ -50,9 +50,7 @@ class Place:
 
     def of(self, row: Row) -> Place:
         """Return where a row's cells run: some keep to a CPU."""
-        return (
-            self if row.device == "any" else replace(self, device="cpu", on_gpu=False)
-        )
+        return replace(self, device="cpu", on_gpu=False) if row.keeps_to_cpu else self
 
 
 def run_cell(cell: Cell, place: Place) -> Record:
