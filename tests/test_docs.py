@@ -66,6 +66,11 @@ def test_every_method_has_a_page():
         assert (ROOT / "docs" / "methods" / f"{key}.md").exists()
 
 
+def on_one_line(path):
+    """Return the text of a page without its line breaks."""
+    return " ".join((ROOT / path).read_text("utf-8").split())
+
+
 def cells_of_row(page, start):
     """Return what stands in each column of the table's row that begins so."""
     [row] = [line for line in page.splitlines() if line.startswith(start)]
@@ -74,7 +79,7 @@ def cells_of_row(page, start):
 
 @pytest.mark.parametrize("name", ["CIFAR-10", "F-MNIST"])
 def test_the_readme_counts_the_rows_ahead_as_the_page_does(name):
-    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    readme = on_one_line("README.md")
     said = re.search(
         r"ahead of (\d+) of (\d+) on CIFAR-10 and of (\d+) of (\d+) on Fashion-MNIST "
         r"if each is compared alone, of (\d+) and (\d+) if",
@@ -106,7 +111,7 @@ def test_what_the_first_run_of_a_seed_would_have_said():
     assert f"mean is {mean(seeds):.2f} ± {stdev(seeds):.2f}" in ours.tuning
     alone, together = ahead["ahead"], ahead["ahead together"]
     assert f"ahead of {alone} rows, of {together} if all intervals" in ours.tuning
-    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    readme = on_one_line("README.md")
     told = f"the seed that was run twice, of {alone} and of {together} on"
     assert told in readme
 
@@ -126,7 +131,7 @@ def test_which_printed_accuracies_of_baselines_are_not_met():
         ("CIFAR-10", "Dist-PU"),
         ("F-MNIST", "RP"),
     }
-    text = " ".join((ROOT / "docs" / "reproducing.md").read_text("utf-8").split())
+    text = on_one_line("docs/reproducing.md")
     assert f"uPU ({-found['CIFAR-10', 'uPU']} below" in text
     assert (
         f"Dist-PU ({-found['CIFAR-10', 'Dist-PU']} below, by one seed of five" in text
@@ -144,7 +149,7 @@ def test_dist_pu_on_cifar10_misses_by_one_seed():
     assert [r.seed for r in far] == [2]
     assert len(runs) == 5
     told = far[0].metrics
-    text = " ".join((ROOT / "docs" / "methods.md").read_text("utf-8").split())
+    text = on_one_line("docs/methods.md")
     assert (
         "within 1.2 points under four seeds of five; under the fifth (seed 2)" in text
     )
@@ -158,7 +163,7 @@ def test_the_readme_names_the_one_that_is_not_told_apart():
     for table in ("CIFAR-10", "F-MNIST"):
         section = page.split(f"\n## Table 2: {table}")[1].split("\n|")[0]
         assert re.search(rf"Not told apart from: {name} \(\S+\)\. Trained", section)
-    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    readme = on_one_line("README.md")
     assert (
         "not tell apart, on both sets, is NcPU on that encoder, given a short" in readme
     )
@@ -173,7 +178,7 @@ def test_the_readme_tells_what_the_frozen_encoder_gives():
     frozen = float(cells_of_row(table, "| Dens-PU, shared encoder ")[1].split()[0])
     assert len(means) == 5
     assert min(means) < frozen < max(means)
-    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    readme = on_one_line("README.md")
     among = "lies among those of the baselines that are told the true prior"
     assert f"{frozen:.1f} %, {among}, {min(means):.1f} to {max(means):.1f}." in readme
 
@@ -188,7 +193,7 @@ def test_the_readme_tells_what_a_cpu_gives():
     there, here = (tuple(map(float, re.findall(r"[+-][\d.]+", c))) for c in bagging)
     assert there[1] < there[2] < 0
     assert here[1] < 0 < here[2]
-    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    readme = on_one_line("README.md")
     told = f"of {first:.1f} % on Fashion-MNIST and {second:.1f} % on CIFAR-10. "
     assert f'{told}`make("pu_bagging")` is {-there[0]:.1f} points better' in readme
 
@@ -206,7 +211,7 @@ def test_the_readme_tells_what_a_known_prior_gives_under_bias():
     best_f1, there_f1, here_f1, without_f1 = (
         float(cells[f1].split()[0]) for cells in (best, there, here, without)
     )
-    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    readme = on_one_line("README.md")
     assert f"its F1 on Fashion-MNIST falls to {without_f1:.1f}." in readme
     assert there[7] == without[7] == "2 (1 of 3 missing)"
     assert f"two seeds give it {there_f1:.1f} and Dist-PU has {best_f1:.1f};" in readme
