@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from denspu.data import Items, find_duplicates, read_items
-from denspu.data import _duplicates as module
+from denspu.data.kinds import image as module
 from denspu.exceptions import InvalidInputError
 
 

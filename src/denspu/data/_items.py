@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from numpy.typing import NDArray
 
 from denspu._validation import take_rows
-from denspu._words import NOUNS, many
+from denspu._words import many
+from denspu.data.kinds import kind_of
 from denspu.exceptions import InvalidInputError, InvalidParameterError, did_you_mean
 
 ItemKind: TypeAlias = Literal["image", "table", "text", "embedding"]
@@ -79,7 +80,7 @@ class Items:
 
     def summary(self) -> str:
         """Return one line: how many of what, how fast, how many skipped."""
-        parts = [many(len(self), NOUNS[self.kind])]
+        parts = [many(len(self), kind_of(self).noun)]
         if self.kind == "image":
             height, width, channels = self.X.shape[1:]
             parts.append(f"{height}×{width}×{channels} {self.X.dtype}")
@@ -150,6 +151,6 @@ def nothing_left(
         return InvalidInputError(needed.get(kind, f"{source} holds no {kind}."))
     first = "; ".join(f"{item}: {reason}" for item, reason in skipped[:3])
     return InvalidInputError(
-        f"None of the {n_skipped} {NOUNS[kind]}s in {source} could be "
+        f"None of the {n_skipped} {kind_of(kind).noun}s in {source} could be "
         f"used ({first}). Check that the files are whole and that you may read them."
     )

@@ -1,0 +1,187 @@
+"""Images: files that Pillow decodes, brought to one size."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from denspu._typing import FloatArray
+from denspu.data._image_headers import quiet_decoding
+from denspu.data.kinds import Kind, Pairs
+from denspu.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from denspu.data._items import Items
+
+SMALL_IMAGE = 16 * 16
+"""Pixels up to which an image is its own embedding."""
+SMALL_GREY_ON_CPU = 32 * 32
+"""The same for grey ones on a CPU: their pixels served better than a network trained
+as long as a CPU can."""
+CPU_SIZE = 64
+"""Side to which larger pictures are shrunk on a CPU."""
+
+THUMB = 16
+"""Side of the thumbnails that are compared."""
+CLOSEST = 0.01
+"""Near copies: one minus their correlation is at most this, in all pixels, ..."""
+FAR_CLOSER = 0.1
+"""... and in thumbnails this part of what two different positives usually have."""
+CHUNK = 4096
+MAX_PAIRS = 100_000
+
+
+class Images(Kind):
+    """N×H×W×C, 8 or 16 bits."""
+
+    name = noun = thing = "image"
+    input_kind = "image"
+    shows = "picture"
+
+    def values_in_one(self, plan: Mapping[str, Any]) -> int:
+        """Return height × width × channels."""
+        return int(plan["height"] * plan["width"] * plan["channels"])
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """Silence Pillow's warnings, for all threads."""
+        return quiet_decoding
+
+    def stack(self, P: Items, U: Items) -> NDArray[Any]:
+        """Grey becomes colour and 8 bits become 16 where the other side has them."""
+        if P.X.shape[1:3] != U.X.shape[1:3]:
+            sizes = [f"{w}×{h}" for h, w in (P.X.shape[1:3], U.X.shape[1:3])]
+            raise InvalidInputError(
+                f"Images of {P.source} are {sizes[0]}, those of {U.source} {sizes[1]}. "
+                "Read both with the same image_size, or with read_pair."
+            )
+        channels = max(P.X.shape[3], U.X.shape[3])
+        dtype = np.result_type(P.X, U.X)
+        out = np.empty((len(P) + len(U), *P.X.shape[1:3], channels), dtype=dtype)
+        for part, images in ((out[: len(P)], P.X), (out[len(P) :], U.X)):
+            part[:] = images
+            if images.dtype != dtype:
+                part *= 257
+        return out
+
+    def copies(self, P: Items, U: Items) -> tuple[Pairs, Pairs, list[str]]:
+        """Add the images whose thumbnails and pixels are almost equal."""
+        exact, near, notes = super().copies(P, U)
+        if P.X.shape[1:] != U.X.shape[1:]:
+            notes = ["P and U differ in size or colour: read them with read_pair."]
+        else:
+            near, full = _near(P.X, U.X)
+            if full:
+                notes = [
+                    f"More than {MAX_PAIRS:,} near copies: the rest is not listed."
+                ]
+        return exact, near, notes
+
+    def picture(self, row: Any) -> NDArray[Any]:
+        """Return the image itself."""
+        return np.asarray(row)
+
+    def default_encoder(self, X: Any, on_gpu: bool) -> Any:
+        """Return none for small pictures, else one that learns by contrast."""
+        from denspu.encoders import ContrastiveEncoder, IdentityEncoder
+
+        if self.is_own_embedding(X, on_gpu):
+            return IdentityEncoder()
+        large = not on_gpu and max(X.shape[1:3]) > CPU_SIZE
+        return ContrastiveEncoder(image_size=CPU_SIZE if large else None)
+
+    def is_own_embedding(self, X: Any, on_gpu: bool) -> bool:
+        """Tell whether pictures are so small that their pixels serve."""
+        height, width, channels = X.shape[1:]
+        small = SMALL_IMAGE if on_gpu or channels > 2 else SMALL_GREY_ON_CPU
+        return bool(height * width <= small)
+
+    def plain_encoder(self, random_state: int | None = None) -> None:
+        """Return None: networks take pixels."""
+
+
+KIND = Images()
+
+
+# --- near copies --------------------------------------------------------------------
+
+
+def _near(P: Any, U: Any) -> tuple[Pairs, bool]:
+    """Return the pairs of almost equal images, and whether there were too many."""
+    ours = _thumbnails(P)
+    limit = CLOSEST
+    if len(ours) > 2:
+        limit = min(limit, FAR_CLOSER * _usual_distance(ours))
+    best: dict[int, list[tuple[float, int]]] = defaultdict(list)
+    n_found = 0
+    for start in range(0, len(U), CHUNK):
+        alike = _thumbnails(U[start : start + CHUNK]) @ ours.T
+        rows, columns = np.nonzero(alike >= 1 - limit)
+        for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
+            best[start + row].append((float(alike[row, column]), column))
+        n_found += len(rows)
+        if n_found > MAX_PAIRS:
+            break
+    pairs = [(max(found)[1], u) for u, found in sorted(best.items())]
+    return [(p, u) for p, u in pairs if _alike(P[p], U[u])], n_found > MAX_PAIRS
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Tell whether two images agree in all their pixels, not in thumbnails alone."""
+    a, b = (
+        _standard(image.astype(np.float64).reshape(1, -1)) for image in (one, other)
+    )
+    return bool(a @ b.T >= 1 - CLOSEST)
+
+
+def _usual_distance(thumbs: FloatArray) -> float:
+    """Return how far the nearest other positive is, at the median."""
+    nearest = np.empty(len(thumbs))
+    for start in range(0, len(thumbs), CHUNK):
+        alike = thumbs[start : start + CHUNK] @ thumbs.T
+        rows = np.arange(len(alike))
+        alike[rows, start + rows] = -1.0
+        nearest[start : start + CHUNK] = alike.max(axis=1)
+    return float(1 - np.median(nearest))
+
+
+def _thumbnails(images: Any) -> NDArray[np.float32]:
+    """Return small versions with mean 0 and length 1; a flat image becomes zeros."""
+    parts = [
+        _small(images[i : i + CHUNK]).reshape(len(images[i : i + CHUNK]), -1)
+        for i in range(0, len(images), CHUNK)
+    ]
+    return _standard(np.concatenate(parts))
+
+
+def _standard(rows: NDArray[Any]) -> NDArray[Any]:
+    """Give each row mean 0 and length 1, and zeros where it is flat."""
+    rows -= rows.mean(axis=1, keepdims=True)
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    flat = length[:, 0] < 1e-3 * np.sqrt(rows.shape[1])
+    rows /= np.maximum(length, 1e-12)
+    rows[flat] = 0
+    return rows
+
+
+def _small(images: Any) -> NDArray[np.float32]:
+    """Return N×cells×C means over blocks, values in 0 to 1."""
+    top = np.iinfo(images.dtype).max if images.dtype.kind in "ui" else 1.0
+    n, height, width, channels = images.shape
+    values = images.astype(np.float32) / np.float32(top)
+    values = np.einsum("nhwc,ah->nawc", values, _weights(height), optimize=True)
+    values = np.einsum("nawc,bw->nabc", values, _weights(width), optimize=True)
+    return np.ascontiguousarray(values, dtype=np.float32).reshape(n, -1, channels)
+
+
+def _weights(side: int) -> NDArray[np.float32]:
+    """Return how much each pixel gives to each of at most ``THUMB`` cells."""
+    edges = np.linspace(0, side, min(THUMB, side) + 1)
+    low, high = edges[:-1, None], edges[1:, None]
+    pixel = np.arange(side)[None, :]
+    cover = np.minimum(high, pixel + 1) - np.maximum(low, pixel)
+    return (np.clip(cover, 0, None) / (high - low)).astype(np.float32)
