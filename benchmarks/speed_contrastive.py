@@ -26,10 +26,10 @@ from torch.profiler import ProfilerActivity, profile
 from denspu._random import Randomness
 from denspu.augment import PRESETS, ImageAugment
 from denspu.benchmark import Record, device_name, read_records, write_record
-from denspu.encoders.contrastive_loss import ContrastiveLoss
-from denspu.networks.contrastive import ContrastiveModel
+from denspu.encoders.contrastive_training import ContrastiveLoss
+from denspu.networks.backbones import resnet18
+from denspu.networks.heads import ContrastiveModel
 from denspu.networks.pixels import unpack
-from denspu.networks.resnet import resnet18
 from denspu.training import History, TensorBatches, TrainingConfig, train
 
 RECORDS = Path(__file__).parent / "records" / "speed.jsonl"

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from denspu._random import Randomness
-from denspu.augment import PRESETS, ImageAugment, ImagePreset
-from denspu.augment.images import RGB, YIQ, _colour_matrix
+from denspu.augment import PRESETS, RGB, YIQ, ImageAugment, ImagePreset, _colour_matrix
 
 CPU = torch.device("cpu")
 NONE = PRESETS["none"]

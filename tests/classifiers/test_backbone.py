@@ -7,8 +7,8 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from denspu import make
-from denspu.classifiers import BackboneClassifier, VGG16Classifier, network
+from denspu import classifiers, make
+from denspu.classifiers import BackboneClassifier, VGG16Classifier
 from denspu.exceptions import InvalidParameterError
 from denspu.methods.elkan_noto import ElkanNoto
 from denspu.methods.rank_pruning import RankPruning
@@ -124,14 +124,14 @@ def noisy(n=80):
 def watched_rows(monkeypatch):
     """Note the pixels that training steps see."""
     seen = []
-    real = network.weighted_logistic_loss
+    real = classifiers.weighted_logistic_loss
 
     def noting(module, batch):
         if torch.is_grad_enabled():
             seen.append(batch[0])
         return real(module, batch)
 
-    monkeypatch.setattr(network, "weighted_logistic_loss", noting)
+    monkeypatch.setattr("denspu.classifiers.weighted_logistic_loss", noting)
     return seen
 
 
@@ -195,13 +195,13 @@ def test_without_groups_only_rows_that_are_there_twice_are_kept_together(monkeyp
 
 def test_the_epoch_with_the_least_held_out_loss_is_kept(monkeypatch):
     kept = {}
-    real = network.held_out_loss
+    real = classifiers.held_out_loss
 
     def noting(module, rows):
         kept["rows"] = rows
         return real(module, rows)
 
-    monkeypatch.setattr(network, "held_out_loss", noting)
+    monkeypatch.setattr("denspu.classifiers.held_out_loss", noting)
     X, y = noisy()
     settings = {"network": "mlp", "epochs": 30, "lr": 3e-3, "validation": 0.25}
     model = small(**settings, patience=None).fit(X, y)

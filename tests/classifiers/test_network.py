@@ -8,8 +8,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
-from denspu.classifiers import NetworkClassifier
-from denspu.classifiers.network import weighted_logistic_loss
+from denspu.classifiers import NetworkClassifier, weighted_logistic_loss
 from denspu.exceptions import InvalidInputError
 from denspu.training import BalancedBatches, TensorBatches, TrainingConfig
 

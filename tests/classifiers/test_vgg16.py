@@ -9,7 +9,7 @@ import torch
 from denspu._random import Randomness
 from denspu.classifiers import VGG16Classifier
 from denspu.exceptions import InvalidParameterError
-from denspu.networks.vgg import VGG16
+from denspu.networks.backbones import VGG16
 
 
 def test_configuration_is_the_papers():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from denspu.density import LiteralVariance, Midpoint, Mixup, NoDensity, interpolation
+from denspu.density import LiteralVariance, Midpoint, Mixup, NoDensity
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 ALL = [Midpoint, LiteralVariance, Mixup]
@@ -68,7 +68,7 @@ def test_the_papers_numbers():
 @pytest.mark.parametrize("cls", ALL)
 def test_chunks_do_not_change_the_result(cls, monkeypatch):
     whole = cls().densify(Z, rng())
-    monkeypatch.setattr(interpolation, "_CHUNK", 100)
+    monkeypatch.setattr("denspu.density._CHUNK", 100)
     assert np.array_equal(cls().densify(Z, rng()), whole)
 
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denspu.density import cochran_pairs, sample_pairs
-from denspu.density.pairs import unrank_pairs
+from denspu.density import cochran_pairs, sample_pairs, unrank_pairs
 
 
 @pytest.mark.parametrize("n", range(2, 30))

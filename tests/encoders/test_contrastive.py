@@ -17,9 +17,9 @@ from denspu import DensPU
 from denspu._random import Randomness
 from denspu.augment import PRESETS, ImagePreset
 from denspu.encoders import ContrastiveEncoder, contrastive, contrastive_training
-from denspu.encoders.contrastive_loss import ContrastiveLoss
 from denspu.encoders.contrastive_training import (
     COMPILE_PIXELS,
+    ContrastiveLoss,
     compiles,
     config_for,
     epochs_for,
@@ -31,7 +31,7 @@ from denspu.exceptions import (
     InvalidParameterError,
     LabelError,
 )
-from denspu.networks.resnet import ResNet
+from denspu.networks.backbones import ResNet
 from denspu.refinement import NetworkRefiner
 from denspu.training import Checkpoint, History
 
@@ -407,7 +407,7 @@ def test_a_deadline_is_turned_into_epochs_once(monkeypatch, tmp_path, tiny_image
     X, _ = tiny_images
     seconds = iter([10.0, 1e-6])
     monkeypatch.setattr(
-        "denspu.training.plan._seconds_per_step", lambda *_: next(seconds)
+        "denspu.training.budget._seconds_per_step", lambda *_: next(seconds)
     )
     encoder = small(epochs=50, max_seconds=81.0, checkpoint=str(tmp_path))
     cut_off(monkeypatch, encoder, X, after=4)

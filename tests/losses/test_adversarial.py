@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from denspu.losses.adversarial import (
+from denspu.losses import (
     discriminator_loss,
     negative_generator_loss,
     positive_generator_loss,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from denspu.losses.non_contrastive import class_alignment
+from denspu.losses import class_alignment
 
 
 def twin(online, target, probability, class_weight, agree=0.5):

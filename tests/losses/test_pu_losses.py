@@ -8,18 +8,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denspu.losses import arbitrary_positive as shifted
-from denspu.losses import biased_negative as biased
-from denspu.losses import non_negative, risk_parts, unbiased
-from denspu.losses.imbalanced import balanced_parts
-from denspu.losses.label_distribution import (
-    CLAMP,
+from denspu.losses import (
+    balanced_parts,
+    beta_share,
+    consistency,
     entropy,
     label_distribution,
+    log_phi,
+    mixed,
     mixup_loss,
+    non_negative,
+    random_order,
+    risk_parts,
+    unbiased,
+    variational,
 )
-from denspu.losses.mixup import beta_share, mixed, random_order
-from denspu.losses.variational import consistency, log_phi, variational
+from denspu.losses import three_samples as biased
+from denspu.losses import three_samples as shifted
+from denspu.losses.risk import CLAMP
 
 logits = st.lists(st.floats(-8, 8), min_size=1, max_size=12)
 share = st.floats(0.05, 0.95)
@@ -305,7 +311,7 @@ def test_weighted_risk_equals_its_twin(p, u, n, eta, seed):
     wanted += 0.1 * np.mean(logistic(-n) * (1 + odds[1]))
     wanted += np.sum((logistic(-u) * (1 - su))[su <= eta]) / len(u)
     pairs = [(tensor(g), tensor(s)) for g, s in sets]
-    found = biased.weighted_risk(pairs[0], pairs[1], 0.4, eta, pairs[2], 0.1)
+    found = biased.partly_trusting_risk(pairs[0], pairs[1], 0.4, eta, pairs[2], 0.1)
     assert found.item() == pytest.approx(wanted, rel=1e-10)
 
 
@@ -314,7 +320,7 @@ def test_with_perfect_answers_the_second_risk_is_supervised():
     p, u = rows(4, 6)
     positive_in_u = torch.tensor([True, False, True, False, False, False])
     seen = positive_in_u.double()
-    found = biased.weighted_risk((p, torch.ones_like(p)), (u, seen), 0.3, 0.5)
+    found = biased.partly_trusting_risk((p, torch.ones_like(p)), (u, seen), 0.3, 0.5)
     p, negative = p.detach().numpy(), u.detach().numpy()[~positive_in_u.numpy()]
     wanted = 0.3 * logistic(p).mean() + logistic(-negative).sum() / 6
     assert found.item() == pytest.approx(wanted, abs=1e-12)
@@ -324,7 +330,7 @@ def test_a_positive_that_looks_unseen_does_not_explode():
     p, u = rows(2, 3)
     seen = torch.tensor([0.0, 1e-30], dtype=torch.float64)
     zeros = torch.zeros(3, dtype=torch.float64)
-    loss = biased.weighted_risk((p, seen), (u, zeros), 0.3, 0.1)
+    loss = biased.partly_trusting_risk((p, seen), (u, zeros), 0.3, 0.1)
     assert all(torch.isfinite(g).all() for g in gradient_of(loss, p, u))
 
 
@@ -345,7 +351,7 @@ def test_the_recursive_risk_equals_its_twin(p, first, second, prior, later):
 @given(logits, logits, logits, share, share, share)
 def test_the_weighted_shift_risk_equals_its_twin(p, first, second, prior, later, rho):
     weight = np.linspace(0.1, 0.9, len(first))
-    found = shifted.weighted_risk(
+    found = shifted.reweighted_risk(
         *map(tensor, (p, first, second, weight)), prior, later, rho
     )
     p, first, second = map(np.array, (p, first, second))
@@ -360,7 +366,7 @@ def test_the_weighted_shift_risk_equals_its_twin(p, first, second, prior, later,
 def test_apnu_with_rho_one_does_not_look_at_p():
     p, first, second = rows(3, 5, 6)
     weight = torch.full((5,), 0.5, dtype=torch.float64)
-    loss = shifted.weighted_risk(p, first, second, weight, 0.3, 0.4)
+    loss = shifted.reweighted_risk(p, first, second, weight, 0.3, 0.4)
     assert gradient_of(loss, p)[0].abs().max() == 0
 
 
@@ -375,7 +381,7 @@ def test_both_are_the_risk_after_a_shift_of_the_positives():
     found = shifted.recursive_risk(*args, 1 / 3, 0.75).item()
     assert found == pytest.approx(wanted, abs=1e-12)
     weight = tensor(np.r_[np.zeros(300), np.ones(600)])
-    found = shifted.weighted_risk(*args, weight, 1 / 3, 0.75).item()
+    found = shifted.reweighted_risk(*args, weight, 1 / 3, 0.75).item()
     assert found == pytest.approx(wanted, abs=1e-12)
 
 
@@ -390,11 +396,11 @@ LOSSES = {
     "dist_pu": lambda p, u, n: label_distribution(p, u, 0.3) + entropy(n),
     "dist_pu mixup": lambda p, u, n: mixup_loss(p, SEEN, SEEN.flip(0), HALF),
     "pubn first": lambda p, u, n: sum(biased.seen_parts(p, u, 0.3, n, 0.2)),
-    "pubn second": lambda p, u, n: biased.weighted_risk(
+    "pubn second": lambda p, u, n: biased.partly_trusting_risk(
         (p, SEEN), (u[:4], SEEN), 0.3, 0.5, (n, SEEN), 0.2
     ),
     "purr": lambda p, u, n: shifted.recursive_risk(p, u, n, 0.3, 0.4),
-    "apnu": lambda p, u, n: shifted.weighted_risk(p, n, u, SEEN, 0.3, 0.4, 0.5),
+    "apnu": lambda p, u, n: shifted.reweighted_risk(p, n, u, SEEN, 0.3, 0.4, 0.5),
 }
 
 

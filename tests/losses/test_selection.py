@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denspu.losses.selection import chosen_risk, pu_accuracy, reinforce
+from denspu.losses import chosen_risk, pu_accuracy, reinforce
 
 logits = st.lists(st.floats(-8, 8), min_size=1, max_size=12)
 

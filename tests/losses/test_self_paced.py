@@ -8,8 +8,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denspu.losses import non_negative, risk_parts
-from denspu.losses.self_paced import agreeing, disagreement, self_paced_risk
+from denspu.losses import (
+    agreeing,
+    disagreement,
+    non_negative,
+    risk_parts,
+    self_paced_risk,
+)
 
 logits = st.lists(st.floats(-8, 8), min_size=1, max_size=12)
 

@@ -73,13 +73,13 @@ def test_the_sets_stand_in_their_places(pu, monkeypatch):
 
 def test_weights_come_from_the_first_network(pu, monkeypatch):
     seen = []
-    real = apu.weighted_risk
+    real = apu.reweighted_risk
 
     def watched(*args):
         seen.append(args)
         return real(*args)
 
-    monkeypatch.setattr(apu, "weighted_risk", watched)
+    monkeypatch.setattr(apu, "reweighted_risk", watched)
     model = fit(pu, variant="apnu", rho=0.3, epochs=30)
     assert model.epochs_ == {"first": 30, "apu": 30}
     assert len(model.first_history_) == 30

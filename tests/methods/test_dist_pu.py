@@ -13,7 +13,7 @@ from torch import nn
 
 from denspu import make_pu
 from denspu.exceptions import InvalidParameterError
-from denspu.losses.label_distribution import entropy, label_distribution, mixup_loss
+from denspu.losses import entropy, label_distribution, mixup_loss
 from denspu.methods import dist_pu
 from denspu.methods.dist_pu import DistPU, MainLoss, MainPhase
 

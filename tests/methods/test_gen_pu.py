@@ -11,8 +11,8 @@ from denspu import make
 from denspu._deadline import Deadline
 from denspu.exceptions import InvalidParameterError
 from denspu.methods.gen_pu import EndInTime, Game, GameRules, GenPU, Scale
+from denspu.networks.backbones import MLP
 from denspu.networks.heads import OneLogit
-from denspu.networks.mlp import MLP
 
 SMALL = {
     "prior": 0.57,

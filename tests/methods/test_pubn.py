@@ -41,13 +41,13 @@ def fit(pu, known=None, **settings):
 def watch(monkeypatch):
     """Return the arguments of every call of the second risk."""
     calls = []
-    real = pubn.weighted_risk
+    real = pubn.partly_trusting_risk
 
     def watched(*args):
         calls.append(args)
         return real(*args)
 
-    monkeypatch.setattr(pubn, "weighted_risk", watched)
+    monkeypatch.setattr(pubn, "partly_trusting_risk", watched)
     return calls
 
 

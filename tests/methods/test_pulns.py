@@ -10,8 +10,8 @@ from sklearn.metrics import roc_auc_score
 from denspu import make
 from denspu.exceptions import InvalidParameterError
 from denspu.methods.pulns import PULNS, EpisodeLoss, Pair
+from denspu.networks.backbones import MLP
 from denspu.networks.heads import OneLogit
-from denspu.networks.mlp import MLP
 
 SMALL = {
     "prior": 0.57,

@@ -11,7 +11,7 @@ from denspu import make_pu
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._kernel import RIDGES, held_out_risks, least_risk, moments
 from denspu.methods.upu import UPU
-from denspu.networks.kernel import GaussianBasis, KernelModel
+from denspu.networks.backbones import GaussianBasis, KernelModel
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from denspu.networks.cae import ConvAutoencoder
+from denspu.encoders.cae import ConvAutoencoder
 
 
 def layers(module, kind):

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from denspu.networks.cae import ConvAutoencoder
-from denspu.networks.init import keras_defaults
+from denspu.encoders.cae import ConvAutoencoder
+from denspu.networks.backbones import keras_defaults
 
 
 def bound(layer):

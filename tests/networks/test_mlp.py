@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from denspu.networks.mlp import MLP, Projector
+from denspu.networks.backbones import MLP
+from denspu.networks.heads import Projector
 
 
 def count(module):

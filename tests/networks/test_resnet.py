@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from denspu.exceptions import InvalidParameterError
-from denspu.networks.resnet import ResNet, resnet18, small_resnet
+from denspu.networks.backbones import ResNet, resnet18, small_resnet
 
 
 def count(module):

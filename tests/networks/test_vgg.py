@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from denspu.networks.vgg import VGG16
+from denspu.networks.backbones import VGG16
 
 
 @pytest.fixture(scope="module")

@@ -201,9 +201,9 @@ def test_other_classes_are_not_made(saved, name):
         {"list": []},
         {"tuple": [], "list": []},
         {"same": 1},
-        {"object": "denspu.detectors.mahalanobis:Mahalanobis"},
+        {"object": "denspu.detectors.classical:Mahalanobis"},
         {
-            "object": "denspu.detectors.mahalanobis:Mahalanobis",
+            "object": "denspu.detectors.classical:Mahalanobis",
             "state": {"__class__": 1},
         },
         {"object": "denspu.base:Detector", "state": {}},
@@ -331,7 +331,7 @@ def refused(model, match, tmp_path):
 def test_a_class_of_your_own(blobs, tmp_path, monkeypatch):
     model = make("one_class", encoder=MyEncoder(), prior=0.5).fit(blobs.X, blobs.y)
     refused(model, r"model\.encoder cannot be saved.*MyEncoder.*Nothing", tmp_path)
-    monkeypatch.setattr(MyEncoder, "__module__", "denspu.encoders.identity")
+    monkeypatch.setattr(MyEncoder, "__module__", "denspu.encoders.tabular")
     refused(model, r"model\.encoder cannot be saved", tmp_path)
 
 

@@ -19,8 +19,8 @@ from denspu._random import Randomness
 from denspu.base import RefinerInput
 from denspu.encoders import ContrastiveEncoder, IdentityEncoder, contrastive
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
+from denspu.networks.backbones import ResNet
 from denspu.networks.heads import WithMirror
-from denspu.networks.resnet import ResNet
 from denspu.refinement import NetworkRefiner, network_ratio
 from denspu.refinement import network as network_module
 from denspu.refinement.network_copies import Copies
@@ -552,7 +552,7 @@ def test_fewer_epochs_mean_a_shorter_average_and_warm_up(begin, monkeypatch):
         configs.append(config)
 
     monkeypatch.setattr("denspu.refinement.network_copies.train", note)
-    monkeypatch.setattr("denspu.training.plan._seconds_per_step", lambda *_: 1e9)
+    monkeypatch.setattr("denspu.training.budget._seconds_per_step", lambda *_: 1e9)
     hurried = small(epochs=200, rounds=1, ratio_epochs=0, risk_epochs=0)
     hurried.refine(begin(deadline=Deadline(60.0)))
     (hurried,) = configs
@@ -579,7 +579,7 @@ def test_one_long_round_comes_before_several_short_ones(
 
     monkeypatch.setattr("denspu.refinement.network_copies.train", train)
     monkeypatch.setattr(
-        "denspu.training.plan._seconds_per_step",
+        "denspu.training.budget._seconds_per_step",
         lambda net, batches, *others: 1 / len(batches),
     )
     refiner = small(epochs=10, rounds=3, ratio_epochs=0, risk_epochs=0, tolerance=0.0)

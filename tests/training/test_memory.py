@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from denspu.training import memory
-from denspu.training.memory import fits, free_bytes
+from denspu.training import budget as memory
+from denspu.training.budget import fits, free_bytes
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 

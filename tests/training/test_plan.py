@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 from denspu._deadline import Deadline
-from denspu.training import TensorBatches, TrainingConfig, plan, train
-from denspu.training.plan import within
+from denspu.training import TensorBatches, TrainingConfig, train
+from denspu.training import budget as plan
+from denspu.training.budget import within
 
 CPU = torch.device("cpu")
 CONFIG = TrainingConfig(epochs=40, lr=0.1, schedule="cosine")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
+from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from denspu._device import resolve_device
 from denspu._labels import validate_labels
 from denspu._parameters import OneOf, Whole, check_parameters
 from denspu._random import Randomness
+from denspu._threads import in_threads, n_threads
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu._validation import validate_embedding
 from denspu.base import CONTAMINATION_RULE, Detector, Rules, forget
-from denspu.detectors.counting import count_at_least
 from denspu.detectors.neighbours import Metric, Neighbours
 from denspu.exceptions import InvalidInputError, LabelError
 
@@ -173,3 +176,53 @@ class DensityRatio(Detector):
             inside -= (copies > 0) & (inside > 0)
             out[rows] = j / (j + inside * self.represents_)
         return out
+
+
+ROWS_AT_ONCE = 32
+
+
+def count_at_least(
+    values: Tensor, low: Tensor, high: Tensor
+) -> tuple[FloatArray, FloatArray]:
+    """Return how many entries of each row are at least ``low``, and at least ``high``.
+
+    Parameters
+    ----------
+    values : Tensor of shape (n, m)
+    low, high : Tensor of shape (n,)
+
+    Notes
+    -----
+    On a CPU with numba this is one pass over the values in compiled code, several times
+    faster than comparing and summing tensors.
+    """
+    if values.device.type != "cpu" or importlib.util.find_spec("numba") is None:
+        reached = ((values >= bound[:, None]).sum(1) for bound in (low, high))
+        first, second = (count.double().cpu().numpy() for count in reached)
+        return first, second
+    table, least, most = values.numpy(), low.numpy(), high.numpy()
+    out = np.empty((2, len(table)))
+
+    def work(start: int) -> None:
+        rows = slice(start, start + ROWS_AT_ONCE)
+        _compiled()(table[rows], least[rows], most[rows], out[:, rows])
+
+    in_threads(work, range(0, len(table), ROWS_AT_ONCE), n_threads(None))
+    return out[0], out[1]
+
+
+@cache
+def _compiled() -> Any:
+    import numba
+
+    @numba.njit(nogil=True, error_model="numpy")
+    def count(values: Any, low: Any, high: Any, out: Any) -> None:
+        for i in range(len(low)):
+            row, least, most = values[i], low[i], high[i]
+            above_low = above_high = 0
+            for j in range(len(row)):
+                above_low += row[j] >= least
+                above_high += row[j] >= most
+            out[0, i], out[1, i] = above_low, above_high
+
+    return count

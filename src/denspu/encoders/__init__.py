@@ -2,9 +2,8 @@
 
 from denspu.encoders.cae import CAEEncoder
 from denspu.encoders.contrastive import ContrastiveEncoder
-from denspu.encoders.identity import IdentityEncoder
 from denspu.encoders.sentence import SentenceEncoder
-from denspu.encoders.tabular import TabularEncoder
+from denspu.encoders.tabular import IdentityEncoder, TabularEncoder
 from denspu.encoders.text import TextEncoder
 
 __all__ = [

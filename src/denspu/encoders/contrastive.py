@@ -8,12 +8,15 @@ what tells one picture from another whatever the crop and the light.
 
 from __future__ import annotations
 
+import json
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -26,16 +29,13 @@ from denspu._typing import FloatArray, RandomState
 from denspu._validation import validate_X
 from denspu.augment import PRESETS, ImageAugment, ImagePreset, RowAugment
 from denspu.base import Encoder, Rules
-from denspu.encoders.contrastive_files import read, write
-from denspu.encoders.contrastive_loss import ContrastiveLoss
-from denspu.encoders.contrastive_training import train_encoder
+from denspu.encoders.contrastive_training import ContrastiveLoss, train_encoder
 from denspu.encoders.tabular import TabularEncoder
 from denspu.exceptions import DegenerateFitWarning, InvalidParameterError
-from denspu.networks.contrastive import ContrastiveModel, OnSphere, Standardised
-from denspu.networks.mlp import MLP
+from denspu.networks.backbones import MLP, resnet18, small_resnet
+from denspu.networks.heads import ContrastiveModel, OnSphere, Standardised
 from denspu.networks.pixels import PixelScale, pack, unpack
-from denspu.networks.resnet import resnet18, small_resnet
-from denspu.training import in_fixed_batches
+from denspu.training import History, in_fixed_batches
 
 IMAGE_NETWORKS = {"resnet18": resnet18, "small": small_resnet}
 NETWORKS = (*IMAGE_NETWORKS, "mlp")
@@ -318,3 +318,50 @@ class ContrastiveEncoder(Encoder):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+CONFIG, WEIGHTS = "config.json", "network.safetensors"
+
+PLAIN_STATE = (
+    "input_kind_",
+    "image_shape_",
+    "n_features_in_",
+    "image_size",
+    "network_name_",
+    "network_input_",
+    "epochs_",
+    "batch_size_",
+    "n_parts_",
+    "mean_cosine_",
+)
+"""Facts of a fitted encoder of images that JSON can hold as they are."""
+
+
+def write(encoder: ContrastiveEncoder, folder: Path) -> None:
+    """Keep a fitted encoder of images."""
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {k: v.contiguous() for k, v in encoder.module_.state_dict().items()}
+    save_file(state, folder / WEIGHTS)
+    facts = {name: getattr(encoder, name) for name in PLAIN_STATE}
+    facts |= {"preset_": asdict(encoder.preset_), "scale_": asdict(encoder.scale_)}
+    facts["history_"] = encoder.history_.rows
+    (folder / CONFIG).write_text(json.dumps(facts), encoding="utf-8")
+
+
+def read(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return the attributes of a kept encoder by name, and its network's weights."""
+    if not (folder / CONFIG).is_file():
+        raise InvalidParameterError(
+            f"folder={str(folder)!r} holds no {CONFIG}: it must be a folder "
+            "written by ContrastiveEncoder.save."
+        )
+    kept = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    facts: dict[str, Any] = {}
+    for name in PLAIN_STATE:
+        value = kept[name]
+        facts[name] = tuple(value) if isinstance(value, list) else value
+    facts["preset_"] = ImagePreset(**kept["preset_"])
+    facts["views_"] = ImageAugment(facts["preset_"])
+    facts["scale_"] = PixelScale(**kept["scale_"])
+    facts["history_"] = History(kept["history_"])
+    return facts, load_file(folder / WEIGHTS)

@@ -1,4 +1,4 @@
-"""The training of a contrastive encoder: how large its batches, how many epochs.
+"""The training of a contrastive encoder: its loss, its batches, its epochs.
 
 What the settings leave to ``"auto"`` follows from the rows, the device, the memory a
 step takes and the time there is.
@@ -7,24 +7,75 @@ step takes and the time there is.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from denspu._deadline import Deadline
 from denspu._random import Randomness
-from denspu.encoders.contrastive_loss import ContrastiveLoss
-from denspu.networks.contrastive import ContrastiveModel
+from denspu.losses import nt_xent
+from denspu.networks.heads import ContrastiveModel
 from denspu.training import Checkpoint, History, TensorBatches, TrainingConfig, train
-from denspu.training.memory import USE, fits, free_bytes
-from denspu.training.plan import within
+from denspu.training.batches import Batch
+from denspu.training.budget import USE, InParts, fits, free_bytes, in_parts, within
 
 if TYPE_CHECKING:
     from denspu.encoders.contrastive import ContrastiveEncoder
+
+TRIAL_ROWS = 32
+"""Rows on which the memory of a training step is tried out."""
+
+
+class ContrastiveLoss(InParts):
+    """Two views of each row, their projections, and the contrastive loss of them all.
+
+    With ``parts`` above 1 projections are computed in that many parts, and computed
+    again for the gradient: memory holds one part, the loss sees all.
+    """
+
+    def __init__(
+        self,
+        as_float: Callable[[Tensor], Tensor],
+        views: Callable[[Tensor], Tensor],
+        temperature: float,
+        positive_weight: float,
+    ) -> None:
+        self.as_float = as_float
+        self.views = views
+        self.temperature = temperature
+        self.positive_weight = positive_weight
+        self.parts = 1
+
+    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
+        """Return the loss of one batch."""
+        rows, positive = batch
+        with torch.no_grad():
+            rows = self.as_float(rows)
+            views = torch.cat([self.views(rows), self.views(rows)])
+        z = in_parts(module, views, self.parts)
+        with torch.autocast(views.device.type, enabled=False):
+            return nt_xent(z, self.temperature, positive, self.positive_weight)
+
+    def bytes_a_row(
+        self, module: nn.Module, data: Tensor, device: torch.device
+    ) -> float:
+        """Return the memory one sample's two views take in a training step."""
+        rows = self.as_float(data[:TRIAL_ROWS].to(device))
+        with torch.random.fork_rng(devices=[device]):
+            views = torch.cat([self.views(rows), self.views(rows)])
+        before = torch.cuda.memory_allocated(device)
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            z = module(views)
+        taken = torch.cuda.memory_allocated(device) - before
+        del z
+        # What the forward pass keeps, and half as much again on the way back.
+        return 1.5 * max(taken, 1) / len(rows)
+
 
 LARGE_BATCH, SMALL_BATCH = 1024, 256
 """Samples in a batch: as many as memory allows, between these."""

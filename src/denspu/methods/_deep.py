@@ -47,7 +47,7 @@ from denspu.training import (
     TrainingConfig,
     in_fixed_batches,
 )
-from denspu.training.memory import fits
+from denspu.training.budget import fits
 
 COMMON_RULES: Rules = {
     "encoder": (OneOf(None), Part("encoder")),

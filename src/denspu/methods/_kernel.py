@@ -19,7 +19,7 @@ from scipy.spatial.distance import pdist
 from denspu._folds import make_folds
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.methods._task import Task
-from denspu.networks.kernel import GaussianBasis, KernelModel
+from denspu.networks.backbones import GaussianBasis, KernelModel
 
 WIDTHS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Widths tried, in units of the median distance between rows."""

@@ -12,7 +12,7 @@ from denspu._typing import IntArray
 from denspu.methods._task import Task
 from denspu.training import PUBatches
 from denspu.training.batches import Batch, shuffled
-from denspu.training.memory import InParts, in_parts
+from denspu.training.budget import InParts, in_parts
 
 SetsRisk = Callable[..., Tensor]
 """Takes the logits of each set, then the row numbers of each."""

@@ -24,9 +24,8 @@ from denspu.training import (
     train,
 )
 from denspu.training.batches import Batch
+from denspu.training.budget import InParts, in_parts, within
 from denspu.training.loop import Loss
-from denspu.training.memory import InParts, in_parts
-from denspu.training.plan import within
 
 Risk = Callable[[Tensor, Tensor], Tensor | Mapping[str, Tensor]]
 

@@ -17,8 +17,7 @@ from torch import Tensor
 from denspu._parameters import Number, OneOf
 from denspu._typing import IntArray, RandomState
 from denspu.base import Rules
-from denspu.losses import absolute, risk_parts
-from denspu.losses.arbitrary_positive import recursive_risk, weighted_risk
+from denspu.losses import absolute, recursive_risk, reweighted_risk, risk_parts
 from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._held_out import keep_best, split_off
 from denspu.methods._prior import Scenario
@@ -139,7 +138,9 @@ class APU(DeepPU):
 
         def risk(p: Tensor, second: Tensor, first: Tensor, *numbers: Tensor) -> Tensor:
             weight = negative[numbers[-1]]
-            return weighted_risk(p, first, second, weight, task.prior, task.prior, rho)
+            return reweighted_risk(
+                p, first, second, weight, task.prior, task.prior, rho
+            )
 
         return risk
 

@@ -17,20 +17,22 @@ from torch import Tensor, nn
 from denspu._parameters import Number, OneOf
 from denspu._typing import RandomState
 from denspu.base import Rules
-from denspu.losses.label_distribution import (
-    CLAMP,
+from denspu.losses import (
+    beta_share,
     entropy,
     label_distribution,
+    mixed,
     mixup_loss,
+    random_order,
 )
-from denspu.losses.mixup import beta_share, mixed, random_order
+from denspu.losses.risk import CLAMP
 from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._prior import Scenario
 from denspu.methods._several import look
 from denspu.methods._task import Task
 from denspu.training import History, Hook, TrainState
 from denspu.training.batches import Batch
-from denspu.training.memory import InParts, in_parts
+from denspu.training.budget import InParts, in_parts
 
 LR_FLOOR = 0.7
 """Share of its learning rate at which the main phase ends."""

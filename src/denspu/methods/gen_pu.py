@@ -18,7 +18,7 @@ from denspu._deadline import Deadline
 from denspu._parameters import Number, Whole
 from denspu._typing import RandomState
 from denspu.base import Rules
-from denspu.losses.adversarial import (
+from denspu.losses import (
     discriminator_loss,
     negative_generator_loss,
     positive_generator_loss,

@@ -12,8 +12,7 @@ from torch import Tensor
 from denspu._parameters import Number
 from denspu._typing import RandomState
 from denspu.base import Rules
-from denspu.losses import non_negative
-from denspu.losses.imbalanced import balanced_parts
+from denspu.losses import balanced_parts, non_negative
 from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._prior import Scenario
 from denspu.methods._task import Task

@@ -19,7 +19,7 @@ from denspu._typing import RandomState
 from denspu.augment import PRESETS, ImageAugment, RowAugment
 from denspu.base import Rules
 from denspu.exceptions import InvalidParameterError
-from denspu.losses.non_contrastive import class_alignment
+from denspu.losses import class_alignment
 from denspu.methods._deep import COMMON_RULES, Auto, DeepPU
 from denspu.methods._several import follow, frozen
 from denspu.methods._task import Task

@@ -18,8 +18,14 @@ from denspu._parameters import Number, OneOf
 from denspu._typing import IntArray, RandomState
 from denspu.base import Rules
 from denspu.exceptions import InvalidParameterError
-from denspu.losses import non_negative, risk_parts, unbiased
-from denspu.losses.biased_negative import seen_parts, squared_error, weighted_risk
+from denspu.losses import (
+    non_negative,
+    partly_trusting_risk,
+    risk_parts,
+    seen_parts,
+    squared_error,
+    unbiased,
+)
 from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._held_out import Measure, keep_best, split_off
 from denspu.methods._prior import Scenario
@@ -159,12 +165,12 @@ class PUbN(DeepPU):
         eta, prior = self.eta_, task.prior
 
         def without(p: Tensor, u: Tensor, of_p: Tensor, of_u: Tensor) -> Tensor:
-            return weighted_risk((p, seen[of_p]), (u, seen[of_u]), prior, eta)
+            return partly_trusting_risk((p, seen[of_p]), (u, seen[of_u]), prior, eta)
 
         def beside(
             p: Tensor, u: Tensor, n: Tensor, of_p: Tensor, of_u: Tensor, of_n: Tensor
         ) -> Tensor:
-            return weighted_risk(
+            return partly_trusting_risk(
                 (p, seen[of_p]),
                 (u, seen[of_u]),
                 prior,

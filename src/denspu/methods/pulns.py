@@ -20,7 +20,7 @@ from denspu._folds import hold_out
 from denspu._parameters import Number, Whole
 from denspu._typing import BoolArray, RandomState
 from denspu.base import Rules
-from denspu.losses.selection import chosen_risk, pu_accuracy, reinforce
+from denspu.losses import chosen_risk, pu_accuracy, reinforce
 from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._prior import Scenario
 from denspu.methods._task import Task

@@ -18,7 +18,7 @@ from denspu._parameters import Number, OneOf
 from denspu._typing import RandomState
 from denspu.base import Rules
 from denspu.exceptions import InvalidParameterError
-from denspu.losses.self_paced import agreeing, disagreement, self_paced_risk
+from denspu.losses import agreeing, disagreement, self_paced_risk
 from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._prior import SMALLEST, Scenario
 from denspu.methods._several import MeanLogit, follow, frozen, look

@@ -19,15 +19,14 @@ from torch import Tensor, nn
 from denspu._parameters import Number, OneOf, Whole
 from denspu._typing import FloatArray, RandomState
 from denspu.base import Rules
-from denspu.losses.mixup import beta_share, mixed
-from denspu.losses.variational import consistency, log_phi, variational
+from denspu.losses import beta_share, consistency, log_phi, mixed, variational
 from denspu.methods._deep import COMMON_RULES, Auto, DeepPU
 from denspu.methods._held_out import Split, keep_best, split_off
 from denspu.methods._prior import SCENARIO_RULE, Scenario
 from denspu.methods._task import Task
 from denspu.training import KeepBest
 from denspu.training.batches import Batch
-from denspu.training.memory import InParts, in_parts
+from denspu.training.budget import InParts, in_parts
 
 SURE = 0.99
 """Above this share of the largest Φ, log-odds go on in a straight line."""

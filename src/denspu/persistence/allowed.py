@@ -33,7 +33,7 @@ OWN = (
     "denspu.metrics._pu:Figure",
     "denspu.metrics._pu:PUReport",
     "denspu.metrics._pu_threshold:ThresholdChoice",
-    "denspu.training.history:History",
+    "denspu.training.hooks:History",
 )
 """Classes of denspu from elsewhere."""
 

@@ -30,9 +30,7 @@ _KEPT_OF_MODULE = (
     "_non_persistent_buffers_set",
 )
 
-CACHES: Mapping[str, tuple[str, ...]] = {
-    "denspu.augment.images:ImageAugment": ("_axes",)
-}
+CACHES: Mapping[str, tuple[str, ...]] = {"denspu.augment:ImageAugment": ("_axes",)}
 """Attributes that are filled again when needed: dictionaries of device tensors."""
 
 
@@ -354,16 +352,16 @@ def _check_forest_owner(detector: Any) -> None:
         _require(same, "features of the trees")
 
 
-_FOREST = "denspu.detectors.{0}isolation_forest:{1}IsolationForest"
+_FOREST = "denspu.detectors.isolation_forest:{0}IsolationForest"
 
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
-    _FOREST.format("", ""): _check_forest_owner,
-    _FOREST.format("extended_", "Extended"): _check_forest_owner,
+    _FOREST.format(""): _check_forest_owner,
+    _FOREST.format("Extended"): _check_forest_owner,
     "sklearn.ensemble:ExtraTreesClassifier": _check_trees_owner,
     "sklearn.ensemble:RandomForestClassifier": _check_trees_owner,
     "sklearn.tree:DecisionTreeClassifier": _check_tree_owner,
     "sklearn.tree:ExtraTreeClassifier": _check_tree_owner,
-    "denspu.detectors.forest.arrays:Forest": _check_forest,
+    "denspu.detectors.forest:Forest": _check_forest,
     "sklearn.ensemble:HistGradientBoostingClassifier": _check_boosting,
     "sklearn.svm:OneClassSVM": _check_kernel_machine,
     "sklearn.svm:SVC": _check_kernel_machine,

@@ -15,8 +15,7 @@ from denspu._typing import BoolArray, FloatArray
 from denspu.base import RefinerInput
 from denspu.networks.heads import OneLogit, WithMirror
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
-from denspu.training.memory import fits
-from denspu.training.plan import within
+from denspu.training.budget import fits, within
 
 SCORE_ROWS = 1000
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from denspu.losses import absolute_risk
 from denspu.training.batches import Batch
-from denspu.training.memory import InParts, in_parts
+from denspu.training.budget import InParts, in_parts
 
 
 @dataclass

@@ -8,10 +8,8 @@ from denspu.training.batches import (
 )
 from denspu.training.checkpoint import Checkpoint
 from denspu.training.config import Plateau, TrainingConfig
-from denspu.training.history import History
-from denspu.training.hooks import Hook, TrainState
+from denspu.training.hooks import History, Hook, KeepBest, TrainState
 from denspu.training.inference import in_fixed_batches
-from denspu.training.keep_best import KeepBest
 from denspu.training.loop import Step, train
 
 __all__ = [

@@ -1,14 +1,38 @@
-"""What may look into a training, change it or stop it."""
+"""What happened in each epoch, and what may look into a training, change or stop it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
 from denspu.training.config import Plateau, TrainingConfig
-from denspu.training.history import History
+
+
+@dataclass
+class History:
+    """One row an epoch: ``epoch``, ``loss``, further terms, ``lr``, ``seconds``."""
+
+    rows: list[dict[str, float]] = field(default_factory=list)
+    stopped: str = "all epochs done"
+
+    def add(self, **row: float) -> None:
+        """Append one epoch."""
+        self.rows.append(row)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def column(self, name: str) -> list[float]:
+        """Return one quantity over the epochs."""
+        return [row[name] for row in self.rows]
+
+    @property
+    def last(self) -> Mapping[str, float]:
+        """Return the last epoch's row."""
+        return self.rows[-1]
 
 
 @dataclass
@@ -96,3 +120,38 @@ class EmaWeights(Hook):
 
 def _tensors(module: nn.Module) -> list[Tensor]:
     return [*module.parameters(), *module.buffers()]
+
+
+COLUMN = "held_out"
+"""Name of the measure beside the loss in the history."""
+
+
+class KeepBest(Hook):
+    """Measure a network after each epoch, and hand back the weights of the best.
+
+    ``measure`` looks at rows held out, less being better; no true label of U is known
+    to it.
+    """
+
+    def __init__(self, measure: Callable[[nn.Module], float]) -> None:
+        self.measure = measure
+        self.best = float("inf")
+        self.kept: dict[str, Tensor] = {}
+
+    @staticmethod
+    def patience(epochs: int | None) -> Plateau | None:
+        """Return the rule that ends training after epochs without a better one."""
+        return None if epochs is None else Plateau(epochs, 0.0, COLUMN)
+
+    def on_epoch_end(self, state: TrainState) -> None:
+        """Write the measure beside the loss, and remember the weights if it is best."""
+        value = self.measure(state.module)
+        state.history.rows[-1][COLUMN] = value
+        if not self.kept or value < self.best or self.best != self.best:  # NaN
+            self.best = value
+            weights = state.module.state_dict().items()
+            self.kept = {name: tensor.detach().clone() for name, tensor in weights}
+
+    def on_train_end(self, state: TrainState) -> None:
+        """Put the best weights back."""
+        state.module.load_state_dict(self.kept)

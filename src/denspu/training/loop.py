@@ -23,8 +23,7 @@ from denspu.exceptions import CompileWarning, DensPUError
 from denspu.training.batches import Batch, Batches
 from denspu.training.checkpoint import Checkpoint
 from denspu.training.config import TrainingConfig
-from denspu.training.history import History
-from denspu.training.hooks import EmaWeights, Hook, PlateauStop, TrainState
+from denspu.training.hooks import EmaWeights, History, Hook, PlateauStop, TrainState
 
 WARM_UP = 5
 """Steps taken as usual before one is captured: libraries choose their kernels."""

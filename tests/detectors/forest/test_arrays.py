@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 import sklearn.ensemble
 
-from denspu.detectors.forest import Forest, average_path_length, forest_scores
-from denspu.detectors.forest.arrays import depth_for, round_down
+from denspu.detectors.forest import (
+    Forest,
+    average_path_length,
+    depth_for,
+    forest_scores,
+    round_down,
+)
 
 
 def stump(threshold=0.0, left=1.0, right=2.0):

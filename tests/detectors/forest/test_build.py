@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
-from denspu.detectors.forest import average_path_length, build_forest, forest_scores
-from denspu.detectors.forest.build import distinct_rows
+from denspu.detectors.forest import average_path_length, forest_scores
+from denspu.detectors.forest_growth import build_forest, distinct_rows
 
 
 def grow(Z, seed=0, **kw):

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from denspu.benchmark import peak_memory
-from denspu.detectors.forest import build_forest, forest_scores
-from denspu.detectors.forest import score as score_module
+from denspu.detectors.forest import forest_scores
+from denspu.detectors.forest_growth import build_forest
 from denspu.exceptions import MissingDependencyError
 
 
@@ -66,7 +66,7 @@ def test_memory_maps_are_scored_in_bounded_memory(forest, tmp_path):
 
 def test_without_numba_the_torch_engine_takes_over(forest, rows, monkeypatch):
     with_numba = forest_scores(forest, rows)
-    monkeypatch.setattr(score_module.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     np.testing.assert_allclose(forest_scores(forest, rows), with_numba, atol=1e-12)
     with pytest.raises(MissingDependencyError, match=r"denspu\[fast\]"):
         forest_scores(forest, rows, engine="numba")

@@ -13,7 +13,7 @@ from denspu.encoders import (
     IdentityEncoder,
     TabularEncoder,
 )
-from denspu.networks.contrastive import OnSphere
+from denspu.networks.heads import OnSphere
 from denspu.persistence.onnx.networks import (
     network,
     pixel_range,

@@ -34,7 +34,7 @@ from denspu.detectors import (
     OneClassSVM,
     SphereDensity,
 )
-from denspu.detectors.forest.arrays import average_path_length
+from denspu.detectors.forest import average_path_length
 from denspu.methods._estimator import SURE
 from denspu.methods.spy import GaussianBayes
 from denspu.persistence.onnx.parts import kernels, neighbours, trees

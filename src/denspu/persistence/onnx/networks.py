@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from denspu.classifiers import BackboneClassifier, NetworkClassifier
-from denspu.networks.kernel import KernelModel
+from denspu.networks.backbones import KernelModel
 from denspu.persistence.onnx.parts.basics import Chain
 from denspu.persistence.onnx.parts.kernels import Kernel
 from denspu.persistence.onnx.parts.rows import Pixels

@@ -1,21 +1,36 @@
-"""A forest as plain arrays in heap order.
+"""A forest as plain arrays in heap order, and its scores.
 
 Node 1 is the root, node n has children 2n (left) and 2n+1 (right), node 0 is unused. A
 row goes right where its feature is greater than the threshold. A branch that ends early
 keeps an infinite threshold, so every row walks the same number of levels, always to the
 left, and ends at a leaf slot that holds the path length of the branch.
+
+Rows are scored in chunks, so memory stays bounded whatever their number, and threads
+fetch chunks as they come free, so a busy core slows nobody but itself. Two engines walk
+the trees:
+
+* ``numba``: compiled for the processor at hand; the default for arrays where numba is
+  installed (``pip install 'denspu[fast]'``).
+* ``torch``: gathers on whatever device the rows or the caller name; the default for
+  tensors and the fallback for arrays. All rows of a chunk walk all trees at once: a
+  (rows, trees) tensor of node numbers goes down one level a step.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from denspu._threads import in_threads, n_threads
 from denspu._typing import FloatArray
+from denspu.exceptions import MissingDependencyError
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,3 +163,109 @@ def average_path_length(n: NDArray[Any]) -> NDArray[np.float64]:
 def depth_for(n_samples: int) -> int:
     """Return the depth limit of a tree grown on ``n_samples`` rows."""
     return max(1, math.ceil(math.log2(max(n_samples, 2))))
+
+
+CHUNK_ROWS = 2_048
+ENGINES = ("auto", "numba", "torch")
+
+
+def available_engines() -> tuple[str, ...]:
+    """Return the engines that can run here, fastest first."""
+    has_numba = importlib.util.find_spec("numba") is not None
+    return ("numba", "torch") if has_numba else ("torch",)
+
+
+def forest_scores(
+    forest: Forest,
+    Z: Any,
+    *,
+    engine: str = "auto",
+    device: Any = "cpu",
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Return the normality of each row of ``Z``, higher = more normal.
+
+    Parameters
+    ----------
+    Z : array, memory map or tensor of shape (n, d)
+        Read in chunks and never copied as a whole.
+    engine : {"auto", "numba", "torch"}, default="auto"
+    device : torch.device or str, default="cpu"
+        Where the torch engine works on arrays; tensors stay where they are.
+    n_jobs : int or None
+        Threads of the numba engine; the scores do not depend on it.
+    """
+    on_host = isinstance(Z, np.ndarray)
+    if engine == "auto":
+        fast = on_host and str(device) == "cpu"
+        engine = available_engines()[0] if fast else "torch"
+    if engine == "torch":
+        return forest.normality(total_paths(forest, Z, device))
+    if engine not in available_engines():
+        raise MissingDependencyError(
+            f"engine={engine!r} is not installed: pip install 'denspu[fast]'."
+        )
+    from denspu.detectors.forest_numba import add_paths
+
+    total = np.zeros(len(Z))
+
+    def work(start: int) -> None:
+        rows = np.ascontiguousarray(Z[start : start + CHUNK_ROWS])
+        add_paths(forest, rows, total[start : start + CHUNK_ROWS])
+
+    in_threads(work, range(0, len(Z), CHUNK_ROWS), n_threads(n_jobs))
+    return forest.normality(total)
+
+
+CHUNK_CELLS = {"cpu": 1 << 18, "cuda": 1 << 26}
+"""(rows x trees) worked on at once; about 40 bytes each."""
+
+
+def total_paths(forest: Forest, Z: Any, device: Any = "cpu") -> FloatArray:
+    """Return each row's path lengths summed over all trees."""
+    device = Z.device if isinstance(Z, Tensor) else torch.device(device)
+    walker = _Walker(forest, device)
+    step = max(1, CHUNK_CELLS.get(device.type, CHUNK_CELLS["cpu"]) // forest.n_trees)
+    parts = []
+    for start in range(0, len(Z), step):
+        rows = Z[start : start + step]
+        if not isinstance(rows, Tensor):
+            rows = torch.from_numpy(
+                np.array(rows)
+            )  # a copy: memory maps may be read-only
+        parts.append(walker(rows.to(device, walker.threshold.dtype)).cpu())
+    return torch.cat(parts).numpy()
+
+
+class _Walker:
+    """The forest's arrays as flat tensors on one device."""
+
+    def __init__(self, forest: Forest, device: torch.device) -> None:
+        def flat(array: Any) -> Tensor:
+            return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+        self.depth = forest.depth
+        self.feature = flat(forest.feature.astype(np.int64)).flatten(0, 1)
+        self.weight = None if forest.weight is None else flat(forest.weight)
+        if self.weight is not None:
+            self.weight = self.weight.flatten(0, 1)
+        self.threshold = flat(forest.threshold).flatten()
+        self.path = flat(forest.path).flatten()
+        self.tree = torch.arange(forest.n_trees, device=device) << forest.depth
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        node = torch.ones(
+            len(rows), len(self.tree), dtype=torch.int64, device=rows.device
+        )
+        for _ in range(self.depth):
+            at = self.tree + node
+            right = self._value(rows, at) > self.threshold[at]
+            node = node.mul_(2).add_(right)
+        return self.path[self.tree + node - (1 << self.depth)].sum(1)
+
+    def _value(self, rows: Tensor, at: Tensor) -> Tensor:
+        feature = self.feature[at]  # (rows, trees, k)
+        if self.weight is None:
+            return rows.gather(1, feature[..., 0])
+        seen = rows.gather(1, feature.flatten(1)).view(feature.shape)
+        return (seen * self.weight[at]).sum(-1)

@@ -1,4 +1,4 @@
-"""Random crops, flips, colours and holes for a whole batch of images at once.
+"""Random views of rows, for a whole batch at once, on the device that holds them.
 
 All geometric changes of an image are one affine map and one interpolation; all colour
 changes are one 3×3 matrix and one shift. Numbers are drawn from torch's default
@@ -196,3 +196,31 @@ def _erased(images: Tensor, side: float) -> Tensor:
     x = _uniform(images, 0, width)[:, None] - torch.arange(width, device=images.device)
     hole = (y.abs() < reach_y)[:, None, :, None] & (x.abs() < reach_x)[:, None, None, :]
     return torch.where(hole, images.mean((2, 3), keepdim=True), images)
+
+
+@dataclass(frozen=True)
+class RowAugment:
+    """Draw one random view of each row of a batch.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of Gaussian noise, for columns of variance 1.
+    mask : float
+        Share of values that are taken from another row of the batch, so that each
+        column keeps its distribution (Bahri et al. 2022, SCARF).
+    """
+
+    noise: float = 0.1
+    mask: float = 0.3
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Return views of N×F rows."""
+        if self.mask:
+            source = torch.randint(len(rows), rows.shape, device=rows.device)
+            others = rows.gather(0, source)
+            swap = torch.rand(rows.shape, device=rows.device) < self.mask
+            rows = torch.where(swap, others, rows)
+        if self.noise:
+            rows = rows + self.noise * torch.randn_like(rows)
+        return rows

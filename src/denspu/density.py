@@ -1,14 +1,15 @@
-"""New embeddings on segments between positives (section 3.3, eq. 2 and 3).
+"""Step 3 of the walk: make the positive region denser by interpolation.
 
-A pair (z_i, z_j) gives ``s`` points λ·z_i + (1-λ)·z_j. The three densifiers differ in
-how λ is drawn. Eq. 3 cannot be taken as printed (its mean is a vector), so two readings
-stand side by side:
+A pair of positives (z_i, z_j) gives ``s`` points λ·z_i + (1-λ)·z_j (section 3.3, eq. 2
+and 3). The densifiers differ in how λ is drawn. Eq. 3 cannot be taken as printed (its
+mean is a vector), so two readings stand side by side:
 
 * :class:`Midpoint`: λ ~ N(1/2, (k/2)²) truncated to (0, 1), what the words and the
   figure say: near the midpoint, a small k pulls towards it, never 0 or 1;
 * :class:`LiteralVariance`: the printed variance in units of the segment, e^k/4,
   truncated to (0, 1): nearly uniform;
-* :class:`Mixup`: λ ~ Beta(α, α), eq. 1.
+* :class:`Mixup`: λ ~ Beta(α, α), eq. 1;
+* :class:`GreatCircle`: as Midpoint, on the arc between two positives of a sphere.
 """
 
 from __future__ import annotations
@@ -21,10 +22,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from denspu._parameters import Number, OneOf, Whole, check_parameters
-from denspu._typing import FloatArray
+from denspu._typing import FloatArray, IntArray
 from denspu._validation import check_embedding
 from denspu.base import Densifier, Rules
-from denspu.density.pairs import cochran_pairs, sample_pairs
 
 _CHUNK = 1 << 22  # floats worked on at once
 
@@ -184,3 +184,78 @@ def _truncated_normal(
     uniform = rng.uniform(tail, 1 - tail, size=shape)
     inside = np.nextafter(0, 1), np.nextafter(1, 0)
     return np.clip(0.5 + sd * ndtri(uniform), *inside)
+
+
+class GreatCircle(Midpoint):
+    """Points of the arc between two positives, λ Gaussian around its middle.
+
+    A chord leaves the sphere, and its middle is nearer to everything than the two ends
+    are; the arc stays on it. A point of the chord is moved to the arc along the ray
+    from the centre. Rows are taken by their direction and come out with length 1.
+
+    Parameters
+    ----------
+    k, s, n_pairs
+        See :class:`~denspu.density.Midpoint`.
+    """
+
+    def densify(self, Z: Any, rng: np.random.Generator) -> FloatArray:
+        """Return ``n_pairs * s`` new rows of length 1 in the dtype of ``Z``."""
+        Z = np.asarray(Z)
+        length = np.linalg.norm(Z, axis=1, keepdims=True)
+        chords = super().densify(Z / np.maximum(length, np.finfo(Z.dtype).tiny), rng)
+        return chords / np.maximum(
+            np.linalg.norm(chords, axis=1, keepdims=True), np.finfo(Z.dtype).tiny
+        )
+
+
+class NoDensity(Densifier):
+    """Add nothing (variants 2 and 3 of the paper's Table 4)."""
+
+    def densify(self, Z: Any, rng: np.random.Generator) -> FloatArray:
+        """Return an array with no rows."""
+        return check_embedding(Z)[:0]
+
+
+CONFIDENCE = 0.99
+MARGIN = 0.01
+ROUNDING = 1_000
+
+
+def cochran_pairs(n: int) -> int:
+    """Return the paper's number of pairs for ``n`` positives.
+
+    Cochran's sample size with finite-population correction at 99 % confidence and a
+    1 % margin, rounded to thousands as the paper does (16,056 → 16,000 at n = 1,000);
+    all pairs where there are fewer.
+
+    Examples
+    --------
+    >>> cochran_pairs(1000), cochran_pairs(100), cochran_pairs(10)
+    (16000, 4000, 45)
+    """
+    population = math.comb(n, 2)
+    infinite = ndtri((1 + CONFIDENCE) / 2) ** 2 * 0.25 / MARGIN**2
+    size = infinite / (1 + (infinite - 1) / max(population, 1))
+    rounded = max(ROUNDING, round(size / ROUNDING) * ROUNDING)
+    return min(population, rounded)
+
+
+def sample_pairs(n: int, size: int, rng: np.random.Generator) -> IntArray:
+    """Draw distinct unordered pairs of 0..n-1 without replacement.
+
+    Returns
+    -------
+    array of shape (size, 2)
+        Row (i, j) with i < j; no row occurs twice.
+    """
+    ranks = rng.choice(math.comb(n, 2), size=size, replace=False, shuffle=False)
+    return unrank_pairs(ranks)
+
+
+def unrank_pairs(ranks: IntArray) -> IntArray:
+    """Return the pair with each rank in (0,1), (0,2), (1,2), (0,3), (1,3), ..."""
+    j = ((1 + np.sqrt(1 + 8 * ranks.astype(np.float64))) / 2).astype(np.int64)
+    j -= ranks < j * (j - 1) // 2  # undo a square root that came out too high
+    j += ranks >= j * (j + 1) // 2
+    return np.column_stack([ranks - j * (j - 1) // 2, j])

@@ -14,7 +14,7 @@ import numpy as np
 from numba import uint32
 
 from denspu._typing import FloatArray
-from denspu.detectors.forest.arrays import Forest
+from denspu.detectors.forest import Forest
 
 BLOCK_ROWS = 64
 

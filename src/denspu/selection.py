@@ -1,7 +1,8 @@
-"""Four ways to choose the counter-examples Ñ (section 3.5, Tables 4 and 5).
+"""Step 5 of the walk: which leftovers become the counter-examples Ñ, and how many.
 
 Unlabelled rows inside the boundary (P̃_UL) are set aside; the *leftovers* are outside.
-A selector ranks or draws from them, and ``size`` says how many are taken.
+A selector ranks or draws from them, and ``size`` says how many are taken (section 3.5,
+Tables 4 and 5).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from denspu._threads import in_threads, n_threads
 from denspu._typing import BoolArray, FloatArray, IntArray
-from denspu.detectors.forest.arrays import (
+from denspu.detectors.forest import (
     Forest,
     average_path_length,
     depth_for,
