@@ -8,9 +8,6 @@ import pytest
 from denspu._evidence import (
     Evidence,
     choose_held_out,
-    share_of_open,
-    share_with_held,
-    share_without_held,
     without_labels,
 )
 from denspu._validation import PUInput
@@ -115,27 +112,6 @@ def test_held_out_rows_become_unlabelled():
     assert seen.unlabeled[:3].all()
     assert seen.held_out.sum() == 3
     assert rows.positive.sum() == 10
-
-
-def test_the_share_is_corrected_by_counting():
-    """6 of 30 rows of U are positive; with 3 held out it is 9 of 33."""
-    seen = without_labels(data(), np.arange(40) < 3)
-    assert share_with_held(6 / 30, seen) == pytest.approx(9 / 33)
-    assert share_without_held(9 / 33, seen) == pytest.approx(6 / 30)
-    assert share_without_held(0.01, seen) == 0.0
-    assert share_without_held(1.0, seen) == 1.0
-
-
-def test_known_negatives_leave_a_larger_share():
-    """6 of 30 rows of U are 6 of the 20 that nothing is known of."""
-    seen = without_labels(data(known_negative=10), np.arange(40) < 3)
-    assert share_of_open(6 / 30, seen) == pytest.approx(6 / 20)
-    assert share_of_open(0.9, seen) == 1.0
-
-
-def test_shares_stay_where_nothing_is_held_out():
-    assert share_with_held(0.2, data()) == pytest.approx(0.2)
-    assert share_without_held(0.2, data()) == pytest.approx(0.2)
 
 
 def test_the_evidence_in_words():

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from denspu._folds import hold_groups
 from denspu._parameters import Number
-from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu._typing import BoolArray, FloatArray, IntArray, Scenario
 from denspu._validation import PUInput
 from denspu.exceptions import InvalidInputError, InvalidParameterError
-
-Scenario = Literal["one-sample", "two-sample"]
 
 SHARE = Number(0, 1, "neither")
 
@@ -142,34 +140,3 @@ def _by_mask(mask: Any, positive: BoolArray) -> BoolArray:
 def without_labels(data: PUInput, held: BoolArray) -> PUInput:
     """Return the data with held-out positives among the unlabelled rows."""
     return replace(data, positive=data.positive & ~held, held_out=held)
-
-
-# --- the share of positives, with and without the rows held out ----------------------
-
-
-def share_with_held(share: float, data: PUInput) -> float:
-    """Return the share inside U as the fit sees it, from that of the true U."""
-    n, held = _counts(data)
-    return (share * (n - held) + held) / n
-
-
-def share_without_held(share: float, data: PUInput) -> float:
-    """Return the share inside the true U, from that of U as the fit sees it.
-
-    Held-out positives lie in that U and are positive: n_U π = (n_U + n_h) π' - n_h.
-    """
-    n, held = _counts(data)
-    return float(np.clip((share * n - held) / (n - held), 0.0, 1.0))
-
-
-def share_of_open(share: float, data: PUInput) -> float:
-    """Return the share among rows of the true U not known to be negative."""
-    n, held = _counts(data)
-    n_open = n - held - int(data.known_negative.sum())
-    return float(np.clip(share * (n - held) / n_open, 0.0, 1.0))
-
-
-def _counts(data: PUInput) -> tuple[int, int]:
-    """Return rows of U as the fit sees it, and how many of them are held out."""
-    held = 0 if data.held_out is None else int(data.held_out.sum())
-    return int(data.unlabeled.sum()), held

@@ -16,6 +16,9 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 IntArray: TypeAlias = NDArray[np.integer[Any]]
 """Row numbers or class labels."""
 
+Scenario: TypeAlias = Literal["one-sample", "two-sample"]
+"""Was P taken out of U's sample, or is U a sample of its own?"""
+
 InputKind: TypeAlias = Literal["table", "image", "text"]
 """``table``: 2-D array or DataFrame; ``image``: N×H×W or N×H×W×C array; ``text``: a
 list of strings."""

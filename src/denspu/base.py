@@ -31,13 +31,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from denspu._deadline import Deadline
 from denspu._decisions import Decisions, through
-from denspu._evidence import (
-    choose_held_out,
-    share_without_held,
-    without_labels,
-)
+from denspu._evidence import choose_held_out, without_labels
 from denspu._parameters import Number, OneOf, Rule, check_parameters
 from denspu._random import Randomness
+from denspu._share import Counts, Share
 from denspu._thresholds import otsu_cut, prior_cut, quantile_cut
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import (
@@ -401,13 +398,18 @@ class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
         names = ["prior_in_unlabeled_"]
         if getattr(self, "scenario", None) == "two-sample":
             names.append("prior_")
+        seen, given = Counts.seen(data), Counts.given(data)
+
+        def corrected(value: float) -> float:
+            share = Share.exactly(value, "unlabeled", seen)
+            return share.to("unlabeled", given).value
+
         for name in names:
             if hasattr(self, name):
-                setattr(self, name, share_without_held(getattr(self, name), data))
+                setattr(self, name, corrected(getattr(self, name)))
         if hasattr(self, "prior_interval_"):
             low, high = self.prior_interval_
-            low, high = share_without_held(low, data), share_without_held(high, data)
-            self.prior_interval_ = (low, high)
+            self.prior_interval_ = corrected(low), corrected(high)
 
     @abstractmethod
     def _fit(self, data: PUInput, randomness: Randomness) -> None:

@@ -25,6 +25,7 @@ from sklearn.utils import get_tags
 
 from denspu import DensPU
 from denspu._deadline import MOMENT
+from denspu._share import known_share
 from denspu._validation import validate_fit
 from denspu.base import RARE
 from denspu.classifiers import VGG16Classifier
@@ -49,7 +50,6 @@ from denspu.exceptions import (
 )
 from denspu.methods import _bounding, _presets
 from denspu.methods._presets import choose_parts, choose_refiner
-from denspu.methods._prior import open_share_of
 from denspu.persistence import load, save
 from denspu.priors import PriorEstimate
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
@@ -631,7 +631,7 @@ def test_of_one_open_row_half_a_positive_can_be_known(data):
     with pytest.raises(InvalidParameterError) as said:
         model.fit(X, y, known_negative=known)
     told = re.search(r"Pass (0\.\d+), or", str(said.value)).group(1)
-    share = open_share_of(float(told), validate_fit(model, X, y, known))
+    share = known_share(float(told), validate_fit(model, X, y, known))
     assert share == pytest.approx(0.5)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,9 +12,7 @@ from denspu.exceptions import InvalidParameterError
 from denspu.methods import _prior
 from denspu.methods._prior import (
     doubtful_share,
-    open_share_of,
     resolve_prior,
-    share_inside,
 )
 
 
@@ -85,55 +81,6 @@ def test_a_prior_that_a_method_does_not_go_by_is_not_refused(key, without, with_
     if with_it is not None:
         with pytest.raises(InvalidParameterError, match="carry a label already"):
             make(key, prior=0.05, **with_it).fit(given.X, y)
-
-
-def test_only_a_method_that_asks_for_the_scenario_is_told_to_change_it():
-    with pytest.raises(InvalidParameterError, match="scenario='two-sample'"):
-        share_inside(0.1, 20, 200, "one-sample")
-    with pytest.raises(InvalidParameterError, match=r"or prior='estimate'\.$"):
-        share_inside(0.1, 20, 200, "one-sample", asks=False)
-
-
-def test_the_share_of_the_rows_whose_label_is_open():
-    """200 rows, 20 of them labelled: 0.3 leaves 40 positives for 180 rows of U."""
-    rows = data()
-    assert open_share_of(0.3, rows) == pytest.approx(40 / 180)
-    known = np.arange(200) >= 100
-    assert open_share_of(0.3, replace(rows, known_negative=known)) == 40 / 80
-    with pytest.raises(InvalidParameterError, match="carry a label already"):
-        open_share_of(0.1, rows)
-
-
-def test_held_out_positives_count_in_the_fit_and_not_in_what_is_said():
-    """Of 20 labelled rows 5 are held out: the fit's U has 185 rows, 45 positive."""
-    rows = data()
-    held = np.arange(200) < 5
-    rows = replace(rows, positive=rows.positive & ~held, held_out=held)
-    assert open_share_of(0.3, rows) == pytest.approx(45 / 185)
-    with pytest.raises(InvalidParameterError, match=r"20 of them \(0\.1\) carry"):
-        open_share_of(0.08, rows)
-    with pytest.raises(InvalidParameterError, match="among the 180 rows of U"):
-        open_share_of(0.999, rows)
-
-
-@pytest.mark.parametrize(
-    ("prior", "n_known", "words"),
-    [
-        (0.3, 140, "means 40 positives among the 40 rows .* 0.1025 and 0.2975"),
-        (0.5, 140, "means 80 positives among the 40 rows"),
-        (0.101, 0, "means 0.2 positives among the 180 rows .* 0.1025 and 0.9975"),
-        (0.999, 0, "means 179.8 positives among the 180 rows"),
-    ],
-)
-def test_a_share_that_speaks_of_no_row_is_refused(prior, n_known, words):
-    rows = data()
-    known = np.arange(200) >= 200 - n_known
-    with pytest.raises(InvalidParameterError, match=words):
-        open_share_of(prior, replace(rows, known_negative=known))
-    low, high = 0.1025 + 1e-9, 0.1 + (180 - n_known - 0.5) / 200 - 1e-9
-    for end in (low, high):
-        share = open_share_of(end, replace(rows, known_negative=known))
-        assert 0 < share < 1
 
 
 def test_what_cannot_be_estimated_asks_for_a_number():

@@ -24,6 +24,7 @@ from denspu._parameters import OneOf, Part
 from denspu._parts import prepare_part, refuse_kind
 from denspu._random import Randomness
 from denspu._registry import registry, resolve_part
+from denspu._share import Counts, Share
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import PUInput, take_rows
 from denspu.base import Rules, in_fixed_rows
@@ -145,7 +146,8 @@ class EstimatorTask:
             rows=self.Z if self.Z.shape[1] else None,
             device=self.device,
         )
-        return prior, inside, share_of_free(inside, self.data)
+        share = Share.exactly(inside, "unlabeled", Counts.seen(self.data))
+        return prior, inside, share.to("open").value
 
     def out_of_fold(self, target: BoolArray, fold: IntArray, name: str) -> FloatArray:
         """Return scores of all rows, each by a classifier that has not seen it.
@@ -231,12 +233,6 @@ class EstimatorPU(EmbeddingPU):
         if self.sees_ == "input":
             return self._score(X)
         return in_fixed_rows(self._score, self.scale_(self._embed(X)))
-
-
-def share_of_free(inside: float, data: PUInput) -> float:
-    """Return the share of positives among rows of U not known to be negative."""
-    n_free = int((data.unlabeled & ~data.known_negative).sum())
-    return float(min(inside * data.unlabeled.sum() / n_free, 1.0))
 
 
 def default_estimator(n_rows: int, balanced: bool) -> Any:

@@ -10,18 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from denspu._evidence import (
-    SHARE,
-    Evidence,
-    Scenario,
-    share_of_open,
-)
+from denspu._evidence import SHARE, Evidence
 from denspu._parameters import Whole
 from denspu._random import Randomness
-from denspu._typing import FloatArray, IntArray, RandomState
+from denspu._share import Counts, Share
+from denspu._typing import FloatArray, IntArray, RandomState, Scenario
 from denspu._validation import PUInput, take_rows
 from denspu.exceptions import InvalidParameterError
-from denspu.methods._prior import share_inside
 from denspu.metrics import PUReport, ThresholdChoice, choose_threshold, pu_metrics
 from denspu.priors import prior_from_scores
 
@@ -37,12 +32,13 @@ def given_share(model: Any, data: PUInput) -> float | None:
     prior: Any = getattr(model, "prior", None)
     if not SHARE.allows(prior):
         return None
-    held = 0 if data.held_out is None else int(data.held_out.sum())
-    n_labeled, n = int(data.positive.sum()) + held, len(data.positive)
-    asks = hasattr(model, "scenario")
-    scenario = scenario_of(model)
-    inside = share_inside(float(prior), n_labeled, n, scenario, asks=asks)
-    return share_of_open(inside, data)
+    share = Share.of_prior(
+        float(prior),
+        Counts.given(data),
+        scenario_of(model),
+        asks=hasattr(model, "scenario"),
+    )
+    return share.to("open").value
 
 
 def scenario_of(model: Any) -> Scenario:
@@ -82,15 +78,18 @@ def gather(
     )
     if given is not None:
         return with_prior(evidence, given)
-    own = getattr(model, "prior_in_unlabeled_", None)
-    own = None if own is None else share_of_open(own, data)
     seed = randomness.seed("evidence")
-    evidence = with_estimated_prior(evidence, own, seed)
+    inside = getattr(model, "prior_in_unlabeled_", None)
+    if inside is None:
+        return with_estimated_prior(evidence, None, seed)
     ends = getattr(model, "prior_interval_", None)
-    if own is None or ends is None:
+    low, high = ends or (inside, inside)
+    own = Share(inside, low, high, "unlabeled", Counts.given(data)).to("open")
+    evidence = with_estimated_prior(evidence, own.value, seed)
+    if ends is None:
         return evidence
-    low, high = (share_of_open(end, data) for end in ends)
-    return replace(evidence, prior_interval=(min(low, own), max(high, own)))
+    interval = min(own.low, own.value), max(own.high, own.value)
+    return replace(evidence, prior_interval=interval)
 
 
 def _scores(model: Any, X: Any, rows: IntArray) -> FloatArray:

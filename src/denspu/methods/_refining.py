@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from denspu._deadline import Deadline
-from denspu._evidence import share_without_held
 from denspu._random import Randomness
+from denspu._share import Counts, Share
 from denspu._stages import Stages
 from denspu._typing import FloatArray
 from denspu._validation import PUInput
@@ -26,28 +25,10 @@ from denspu.methods._labelling import (
 from denspu.priors import PriorEstimate
 
 
-@dataclass(frozen=True)
-class Shares:
-    """Shares of positives, estimated or as the user gave them."""
-
-    in_unlabeled: float
-    interval: tuple[float, float]
-    """Where the share inside U lies."""
-    in_all: float
-    """The share in all rows."""
-
-
-def shares_of(prior: PriorEstimate, data: PUInput) -> Shares:
-    """Return both shares; a ``prior`` is of U without the known negatives."""
-    n_positive, n_unlabeled = data.positive.sum(), data.unlabeled.sum()
-    open_share = float(1 - data.known_negative.sum() / n_unlabeled)
-    inside = prior.prior_in_unlabeled * open_share
-    hidden = inside * n_unlabeled
-    return Shares(
-        in_unlabeled=inside,
-        interval=(prior.low * open_share, prior.high * open_share),
-        in_all=float((n_positive + hidden) / (n_positive + n_unlabeled)),
-    )
+def share_of(prior: PriorEstimate, data: PUInput) -> Share:
+    """Return an estimate as the share of the open rows that it is about."""
+    ends = prior.low, prior.high
+    return Share(prior.prior_in_unlabeled, *ends, "open", Counts.seen(data))
 
 
 def label(
@@ -80,8 +61,8 @@ def refine(
     first: FirstLabels,
     deadline: Deadline,
     stages: Stages,
-) -> Shares:
-    """Let the refiner go on from the first labels; return the shares it ends with."""
+) -> Share:
+    """Let the refiner go on from the first labels; return the share it ends with."""
     with stages.stage("refine") as facts:
         refiner.refine(
             RefinerInput(
@@ -101,14 +82,15 @@ def refine(
             )
         )
         if first.estimated is not None:
-            shares = shares_of(first.prior, data)
+            share = share_of(first.prior, data)
             own = getattr(refiner, "estimated_", None) or first.estimated
-            found = shares_of(own, data)
-            _compare(shares, found, data)
-            facts["estimated_prior"] = [found.in_unlabeled, *found.interval]
+            found = share_of(own, data)
+            _compare(share, found, data)
+            found = found.to("unlabeled")
+            facts["estimated_prior"] = [found.value, *found.interval]
         else:
             prior = getattr(refiner, "prior_", None) or first.prior
-            shares = shares_of(prior, data)
+            share = share_of(prior, data)
             warn_if_extreme(prior)
             warn_if_rough(prior)
         unlabeled = refiner.labels_[data.unlabeled]
@@ -116,21 +98,21 @@ def refine(
         facts["called_positive"] = float(np.mean(unlabeled > 0.5))
         if hasattr(refiner, "facts"):
             facts.update(refiner.facts())
-        facts["prior_in_unlabeled"] = shares.in_unlabeled
-        facts["prior_interval"] = list(shares.interval)
-    return shares
+        inside = share.to("unlabeled")
+        facts["prior_in_unlabeled"] = inside.value
+        facts["prior_interval"] = list(inside.interval)
+    return share
 
 
-def _compare(known: Shares, found: Shares, data: PUInput) -> None:
+def _compare(known: Share, found: Share, data: PUInput) -> None:
     """Warn if a share that is known and the one that is found are far apart.
 
     In words of the user's U, in which no row was held out.
     """
-    mine, share, low, high = (
-        share_without_held(one, data)
-        for one in (known.in_unlabeled, found.in_unlabeled, *found.interval)
+    known, found = (
+        share.to("unlabeled", Counts.given(data)) for share in (known, found)
     )
-    warn_if_contradicted(mine, share, (low, high))
+    warn_if_contradicted(known.value, found.value, found.interval)
 
 
 def sees_input(refiner: Any) -> bool:

@@ -21,6 +21,7 @@ from denspu._parameters import Number, OneOf, Part, Whole
 from denspu._parts import give_time, prepare_part, refuse_kind
 from denspu._random import Randomness
 from denspu._registry import Kind, registry, resolve_part
+from denspu._share import Share, known_share
 from denspu._stages import Stages
 from denspu._typing import FloatArray, RandomState
 from denspu._validation import PUInput, allows_nan, check_embedding, validate_X
@@ -42,8 +43,8 @@ from denspu.methods._presets import (
     warn_if_prior_unused,
     warn_if_untimed,
 )
-from denspu.methods._prior import PRIOR_RULE, open_share_of
-from denspu.methods._refining import Shares, label, refine, sees_input, shares_of
+from denspu.methods._prior import PRIOR_RULE
+from denspu.methods._refining import label, refine, sees_input, share_of
 
 PART_KINDS: dict[str, Kind] = {
     "encoder": "encoder",
@@ -229,7 +230,7 @@ class DensPU(PUClassifier):
         first = label(
             Z, data, self.densifier_, bounded, randomness, self.stages_, known
         )
-        self._remember(shares_of(first.prior, data))
+        self._remember(share_of(first.prior, data))
         if not hasattr(self, "refiner_"):
             chosen = choose_refiner(data, first, self.encoder_, self.device_)
             self._prepare_refiner(chosen, data, randomness)
@@ -251,7 +252,7 @@ class DensPU(PUClassifier):
         """Return what a given prior means among the rows whose label is open."""
         if self.prior == "estimate" or not self._learns_from_prior():
             return None
-        return open_share_of(float(self.prior), data)
+        return known_share(float(self.prior), data)
 
     def _prepare(
         self, parts: dict[str, Any], data: PUInput, randomness: Randomness
@@ -326,10 +327,10 @@ class DensPU(PUClassifier):
             self.held_out_scores_ = np.concatenate([c.positive for c in found.checks])
         return found
 
-    def _remember(self, shares: Shares) -> None:
-        self.prior_in_unlabeled_ = shares.in_unlabeled
-        self.prior_interval_ = shares.interval
-        self.prior_ = shares.in_all
+    def _remember(self, share: Share) -> None:
+        inside = share.to("unlabeled")
+        self.prior_in_unlabeled_, self.prior_interval_ = inside.value, inside.interval
+        self.prior_ = share.to("all").value
 
     # --- answers ---------------------------------------------------------------------
 

@@ -18,12 +18,13 @@ from sklearn.kernel_approximation import Nystroem
 
 from denspu._parameters import Number, OneOf, Whole
 from denspu._random import Randomness
+from denspu._share import Counts, Share
 from denspu._typing import FloatArray, RandomState
 from denspu._validation import PUInput
 from denspu.base import Rules, forget
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._embedding import EmbeddingPU
-from denspu.methods._estimator import RowScale, share_of_free
+from denspu.methods._estimator import RowScale
 from denspu.methods._prior import PRIOR_RULE, resolve_prior
 
 SMOOTH = 0.1
@@ -138,14 +139,16 @@ class KLDCE(EmbeddingPU):
         self._learn_features(Z, randomness)
         rows = self._features(Z)
         free = data.unlabeled & ~data.known_negative
-        inside = share_of_free(self.prior_in_unlabeled_, data)
+        inside = Share.exactly(
+            self.prior_in_unlabeled_, "unlabeled", Counts.seen(data)
+        ).to("open")
         risk = Risk(
             rows[data.positive],
             rows[free],
             rows[data.known_negative],
             self.weight_decay,
         )
-        start = self._first_centroid(risk, inside, randomness)
+        start = self._first_centroid(risk, inside.value, randomness)
         self.weights_, self.centroid_, self.n_rounds_ = alternate(
             risk, start, self.radius, self.max_rounds
         )

@@ -16,13 +16,14 @@ from denspu._parameters import Number, OneOf, Part, Whole
 from denspu._parts import prepare_part
 from denspu._random import Randomness
 from denspu._registry import resolve_part
+from denspu._share import Counts, Share
 from denspu._thresholds import quantile_cut
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu._validation import PUInput
 from denspu.base import Rules, forget
 from denspu.methods._boundary import leaves_itself_out
 from denspu.methods._embedding import EmbeddingPU
-from denspu.methods._estimator import RowScale, share_of_free
+from denspu.methods._estimator import RowScale
 from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE, resolve_prior
 from denspu.refinement.margins import cut_at
 
@@ -109,8 +110,9 @@ class OneClass(EmbeddingPU):
             self.prior_, self.prior_in_unlabeled_ = resolve_prior(
                 self.prior, data, self.scenario, randomness, rows=Z, device=self.device_
             )
-            share = share_of_free(self.prior_in_unlabeled_, data)
-            self.cut_ = cut_at(inner, share)
+            inside = self.prior_in_unlabeled_
+            share = Share.exactly(inside, "unlabeled", Counts.seen(data)).to("open")
+            self.cut_ = cut_at(inner, share.value)
         else:
             scores = self._held_out(template, Z, data, free, randomness)
             self.cut_ = quantile_cut(scores, self.outside)

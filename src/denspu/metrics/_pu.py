@@ -10,7 +10,7 @@ import numpy as np
 
 from denspu._parameters import Number, OneOf, Whole, check
 from denspu._random import Randomness
-from denspu._typing import FloatArray, RandomState
+from denspu._typing import FloatArray, RandomState, Scenario
 from denspu.exceptions import InvalidParameterError
 from denspu.metrics._pu_cells import Cells, drawn_priors
 from denspu.metrics._pu_figures import (
@@ -27,7 +27,6 @@ from denspu.metrics._pu_figures import (
 from denspu.metrics._pu_gate import (
     Population,
     Rows,
-    Scenario,
     groups_of,
     prior_errors,
     scores_of,

@@ -13,7 +13,6 @@ from denspu._typing import FloatArray, IntArray
 from denspu._words import many
 from denspu.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
 
-Scenario: TypeAlias = Literal["one-sample", "two-sample"]
 Population: TypeAlias = Literal["unlabeled", "population"]
 Rows: TypeAlias = Literal["these", "new"]
 

@@ -76,10 +76,3 @@ def check_scores(scores: Any, argument: str) -> FloatArray:
             f"{scores.shape}."
         )
     return scores
-
-
-def share_from_label_frequency(c: float, n_positive: int, n_unlabeled: int) -> float:
-    """Return the share inside U when the part ``c`` of all positives is in P."""
-    if c <= 0:
-        return 1.0
-    return n_positive * (1 - c) / (c * n_unlabeled)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from denspu._share import Counts, Share
+from denspu._typing import Scenario
 from denspu.exceptions import PriorDisagreementWarning
-
-Scenario = Literal["one-sample", "two-sample"]
 
 WIDE = 0.15
 """Estimates that lie this far apart disagree."""
@@ -45,10 +44,11 @@ class PriorReport:
 
     def overall(self, share: float) -> float:
         """Turn a share of positives inside U into a share of positives overall."""
-        if self.scenario == "two-sample":
-            return share
-        hidden = share * self.n_unlabeled
-        return (self.n_positive + hidden) / (self.n_positive + self.n_unlabeled)
+        return self._share(share).population(self.scenario).value
+
+    def _share(self, value: float) -> Share:
+        counts = Counts(self.n_positive, self.n_unlabeled)
+        return Share.exactly(value, "unlabeled", counts)
 
     @property
     def prior(self) -> float:
@@ -68,8 +68,7 @@ class PriorReport:
     @property
     def label_frequency(self) -> float:
         """Share c of the positives among all these rows that carry a label."""
-        hidden = self.prior_in_unlabeled * self.n_unlabeled
-        return self.n_positive / (self.n_positive + hidden)
+        return self._share(self.prior_in_unlabeled).label_frequency
 
     @property
     def disagreement(self) -> float:

@@ -19,6 +19,7 @@ from scipy.special import betaincinv
 from scipy.stats import t as student
 
 from denspu._parameters import Number, Whole
+from denspu._share import Counts, Share
 from denspu._typing import FloatArray, IntArray
 from denspu.exceptions import InvalidParameterError
 from denspu.priors._base import PriorEstimator, check_scores
@@ -47,14 +48,16 @@ class PriorEstimate:
     @property
     def prior(self) -> float:
         """The share of positives among all rows, P and U together (one-sample)."""
-        hidden = self.prior_in_unlabeled * self.n_unlabeled
-        return (self.n_positive + hidden) / (self.n_positive + self.n_unlabeled)
+        return self._share().to("all").value
 
     @property
     def label_frequency(self) -> float:
         """The share c of the positives that carry a label (one-sample)."""
-        hidden = self.prior_in_unlabeled * self.n_unlabeled
-        return self.n_positive / (self.n_positive + hidden)
+        return self._share().label_frequency
+
+    def _share(self) -> Share:
+        counts = Counts(self.n_positive, self.n_unlabeled)
+        return Share(self.prior_in_unlabeled, self.low, self.high, "unlabeled", counts)
 
     def with_share(self, share: float) -> PriorEstimate:
         """Return the same with a share in its place that is known from elsewhere."""

@@ -16,9 +16,10 @@ from sklearn.isotonic import IsotonicRegression
 
 from denspu._folds import deal_even_folds
 from denspu._parameters import Whole
+from denspu._share import Counts, Share
 from denspu._typing import BoolArray, FloatArray
 from denspu.base import Rules
-from denspu.priors._base import PriorEstimator, share_from_label_frequency
+from denspu.priors._base import PriorEstimator
 
 
 class ElkanNoto(PriorEstimator):
@@ -41,7 +42,8 @@ class ElkanNoto(PriorEstimator):
         scores = np.concatenate([P, U])
         labelled = np.arange(len(scores)) < len(P)
         g = calibrated(scores, labelled, self.folds, rng)
-        return share_from_label_frequency(float(g[labelled].mean()), len(P), len(U))
+        c = float(g[labelled].mean())
+        return Share.of_label_frequency(c, Counts(len(P), len(U))).value
 
 
 def calibrated(

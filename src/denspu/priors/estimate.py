@@ -15,12 +15,12 @@ from denspu._folds import same_rows
 from denspu._parameters import Number, OneOf, Rule, Whole
 from denspu._random import Randomness
 from denspu._registry import registry
-from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
+from denspu._typing import BoolArray, FloatArray, IntArray, RandomState, Scenario
 from denspu._validation import validate_fit
 from denspu.exceptions import FewRowsWarning, InvalidParameterError, did_you_mean
 from denspu.priors._base import PriorEstimator, check_scores
 from denspu.priors._embed import embed
-from denspu.priors._report import PriorReport, Scenario, warn_if_disagreeing
+from denspu.priors._report import PriorReport, warn_if_disagreeing
 from denspu.priors._scores import cross_fit
 
 AUTO = ("density_ratio", "dedpul", "mixture")

@@ -21,9 +21,10 @@ import numpy as np
 
 from denspu._folds import deal_even_folds
 from denspu._parameters import Whole
+from denspu._share import Counts, Share
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.base import Rules
-from denspu.priors._base import PriorEstimator, share_from_label_frequency
+from denspu.priors._base import PriorEstimator
 
 CUTS = np.array([0.25, 0.5, 0.75])
 """Where the range of a feature inside a part may be cut."""
@@ -79,7 +80,7 @@ class TIcE(PriorEstimator):
         for _ in range(2):
             found = [self._of_tree(X, labelled, fold == k, c) for k in np.unique(fold)]
             c = float(np.mean(found))
-        return share_from_label_frequency(c, len(P), len(U))
+        return Share.of_label_frequency(c, Counts(len(P), len(U))).value
 
     def _of_tree(
         self, X: FloatArray, labelled: BoolArray, grow: BoolArray, c: float

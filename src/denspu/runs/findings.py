@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from denspu._share import HALF_A_ROW, NEAR, between
 from denspu._typing import FloatArray
 from denspu._words import does, many
 from denspu.exceptions import DensPUWarning, InvalidParameterError
 from denspu.methods._judging import with_estimated_prior, with_prior
-from denspu.methods._prior import HALF_A_ROW, NEAR, between
 from denspu.metrics import (
     declared_negatives,
     declared_positives,
