@@ -10,13 +10,14 @@ PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constra
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench docs-images clean
+.PHONY: help demo test check format bench catalogue docs-images clean
 
 help:
 	@echo "make demo    Dens-PU on handwritten digits: tables and pictures"
 	@echo "make test    the whole test suite"
 	@echo "make check   ruff, mypy, codespell"
 	@echo "make format  rewrite the sources in house style"
+	@echo "make catalogue  write down the facts that the classes state, and the tables of docs"
 	@echo "make bench   a small comparison on digits, three seeds, and its table"
 
 demo: $(VENV)/.report
@@ -42,6 +43,10 @@ bench: export OMP_NUM_THREADS = 1
 bench: $(VENV)/.report
 	$(BIN)/denspu bench run benchmarks/specs/digits.toml --device cpu --jobs 2 \
 		--records $(VENV)/bench-digits.jsonl
+
+catalogue: $(VENV)/.test
+	$(BIN)/python benchmarks/catalogue.py
+	$(BIN)/python benchmarks/update_docs.py
 
 docs-images: $(VENV)/.report
 	$(BIN)/denspu demo --out docs/images

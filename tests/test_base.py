@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
-from denspu._parameters import Number
+from denspu._parameters import Number, setting
 from denspu._random import Randomness
 from denspu.base import (
     CONTAMINATION_RULE,
-    DEGENERACY_SAMPLE,
     FIXED_ROWS,
     Detector,
-    PUClassifier,
     in_fixed_rows,
 )
 from denspu.exceptions import (
@@ -24,16 +24,14 @@ from denspu.exceptions import (
     did_you_mean,
     with_article,
 )
+from denspu.methods._base import DEGENERACY_SAMPLE, PUClassifier
 
 
 class First(PUClassifier):
     """Log-odds are the first column, shifted."""
 
-    _rules = {"shift": (Number(-100, 100),)}  # noqa: RUF012
-
-    def __init__(self, *, shift=0.0, random_state=None):
-        self.shift = shift
-        self.random_state = random_state
+    shift: float = setting(0.0, Number(-100, 100))
+    random_state: Any = setting(None)
 
     def _fit(self, data, randomness):
         self.seen_ = data
@@ -46,10 +44,7 @@ class First(PUClassifier):
 class Column(Detector):
     """Normality is the first column."""
 
-    _rules = {"contamination": CONTAMINATION_RULE}  # noqa: RUF012
-
-    def __init__(self, *, contamination="auto"):
-        self.contamination = contamination
+    contamination: Any = setting("auto", *CONTAMINATION_RULE)
 
     def _fit(self, Z, randomness):
         self.rows_ = len(Z)

@@ -1,4 +1,4 @@
-"""What a fitted model tells of itself: on the smallest model, and through its doors."""
+"""What a fitted model tells of itself: on the smallest model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from denspu import load
-from denspu._decisions import DOORS, through
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 from denspu.metrics import PUReport, pu_metrics
 from tests.test_base import First
@@ -243,8 +242,3 @@ def test_save_is_the_front_doors_save(tmp_path):
     with pytest.raises(ValueError, match="overwrite"):
         model.save(folder)
     assert model.save(folder, overwrite=True) == folder
-
-
-@pytest.mark.parametrize("name", DOORS)
-def test_every_door_leads_somewhere(name):
-    assert callable(through(name))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from denspu._parts import prepare_part, refuse_kind
 from denspu._random import Randomness
+from denspu._registry import prepare_part, refuse_kind
 from denspu.encoders import CAEEncoder, IdentityEncoder
 from denspu.exceptions import InvalidParameterError
 

@@ -1,18 +1,28 @@
-"""What a constructor argument may be, written as a table beside the class.
+"""What a class states of itself, once: its parameters and the facts about it.
 
-An estimator lists its rules in ``_rules``; :func:`check_parameters` reads the table
-in ``fit`` and reports every fault in one error.
+A parameter is a field with its default, its rules and its meaning::
+
+    class NNPU(DeepPU):
+        about = About(key="nnpu", paper="Kiryo et al. 2017, nnPU")
+        beta: float = setting(0.0, Number(0), doc="How far the risk may fall below 0.")
+
+The constructor, the section "Parameters" of the docstring and the checks in ``fit``
+come from there. Inherited fields are not repeated. What ``fit`` leaves behind is
+annotated where it is set, since every field annotated in a class body is a parameter.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, ClassVar, Literal, Protocol, dataclass_transform
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from denspu.exceptions import InvalidParameterError, did_you_mean, with_article
 
@@ -119,6 +129,9 @@ class Part:
         return f"the name of {with_article(self.kind)} or such an object"
 
 
+Rules = Mapping[str, tuple[Rule, ...]]
+
+
 def _interval(low: float, high: float, closed: str) -> str:
     left = "[" if closed in ("both", "left") and low > -math.inf else "("
     right = "]" if closed in ("both", "right") and high < math.inf else ")"
@@ -134,19 +147,115 @@ def check(argument: str, value: object, *rules: Rule) -> None:
         )
 
 
+# --- parameters and facts of a class --------------------------------------------------
+
+
+def setting(default: Any, *rules: Rule, doc: str = "") -> Any:
+    """State a parameter: its default, what is allowed (anything, if no rule), why."""
+    return dataclasses.field(default=default, metadata={"rules": rules, "doc": doc})
+
+
+@dataclass(frozen=True)
+class About:
+    """Facts about a class for lists, docs and tests; ``None``: as its base class says.
+
+    The one-line summary is the first line of the class's docstring.
+    """
+
+    key: str | None = None
+    """Name in ``make(key)``, in specs and docs; without one it is not listed."""
+    paper: str | None = None
+    """Authors, year, title."""
+    reference_licence: str | None = None
+    """Licence of the authors' code, where there is any."""
+    kind: str | None = None
+    """Which room of the walk it belongs to."""
+    assumption: Literal["SCAR", "SAR"] | None = None
+    """How labels are assumed to be chosen among the positives."""
+    scenario: Literal["one-sample", "two-sample", "any"] | None = None
+    """How P and U were drawn."""
+    needs_prior: bool | None = None
+    """Must a class prior be given or estimated?"""
+    deep: bool | None = None
+    """Does it train a neural network?"""
+    inputs: tuple[str, ...] | None = None
+    """Kinds of data it takes."""
+    uses_known_negatives: bool | None = None
+    """Does fitting use ``known_negative`` rows?"""
+
+    def completed(self, base: About) -> About:
+        """Return these facts, with those left open taken from a base class."""
+        own = ("key", "paper", "reference_licence")
+        names = [f.name for f in dataclasses.fields(self) if f.name not in own]
+        left_open = [name for name in names if getattr(self, name) is None]
+        return dataclasses.replace(
+            self, **{name: getattr(base, name) for name in left_open}
+        )
+
+
+@dataclass_transform(
+    kw_only_default=True, eq_default=False, field_specifiers=(setting,)
+)
+class Configured(BaseEstimator):
+    """An estimator whose constructor is made from its fields, and only remembers."""
+
+    about: ClassVar[About] = About(
+        needs_prior=False, deep=False, inputs=("table",), uses_known_negatives=False
+    )
+
+    _rules: ClassVar[Rules] = {}
+    """What each parameter may be; made from the fields."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        base: About = super(cls, cls).about
+        cls.about = cls.__dict__.get("about", About()).completed(base)
+        init: Any = cls.__init__
+        made = init is object.__init__ or getattr(init, "made_from_fields", False)
+        dataclass(init=made, kw_only=True, eq=False, repr=False)(cls)
+        if made:  # a constructor written by hand is kept, also by subclasses
+            cls.__init__.made_from_fields = True  # type: ignore[attr-defined]
+        own = {f.name: f.metadata["rules"] for f in fields_of(cls)}
+        cls._rules = {**cls._rules, **own}
+        if cls.__doc__ and "\nParameters\n" not in inspect.cleandoc(cls.__doc__):
+            cls.__doc__ = _with_parameters(cls)
+
+
+def fields_of(cls: type) -> tuple[dataclasses.Field[Any], ...]:
+    """Return the parameters that a class states as fields."""
+    if not dataclasses.is_dataclass(cls):
+        return ()
+    return tuple(f for f in dataclasses.fields(cls) if "rules" in f.metadata)
+
+
+def _with_parameters(cls: type) -> str:
+    """Return the docstring with its parameters, before the other sections."""
+    doc = inspect.cleandoc(cls.__doc__ or "")
+    fields = sorted(fields_of(cls), key=lambda f: f.name not in cls.__annotations__)
+    if not fields:
+        return doc
+    lines = ["Parameters", "----------"]
+    for field in fields:
+        lines.append(f"{field.name} : {field.type}, default={field.default!r}")
+        lines += [f"    {line}" for line in field.metadata["doc"].splitlines()]
+    text, mark, sections = doc.partition("\n\nAttributes\n")
+    if not mark:
+        text, mark, sections = doc.partition("\n\nExamples\n")
+    return text + "\n\n" + "\n".join(lines) + mark + sections
+
+
 def check_parameters(estimator: Any) -> None:
-    """Compare an estimator's arguments with its ``_rules`` table.
+    """Compare an estimator's parameters with their rules.
 
     Raises
     ------
     InvalidParameterError
         Naming each argument, its value and what is allowed.
     """
-    rules: Mapping[str, tuple[Rule, ...]] = estimator._rules
     faults = []
-    for name, allowed in rules.items():
+    for name, allowed in estimator._rules.items():
         value = getattr(estimator, name)
-        if any(rule.allows(value) for rule in allowed):
+        if not allowed or any(rule.allows(value) for rule in allowed):
             continue
         words = [w for r in allowed if isinstance(r, OneOf) for w in r.words]
         hint = (

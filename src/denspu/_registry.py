@@ -1,18 +1,21 @@
-"""The one registry: frozen facts about every method and part, by key.
+"""The one registry: facts about every method and part by key, and how one is built.
 
-Facts live here as plain data and classes are imported only when one is built, so
-``denspu list`` starts without torch or scikit-learn. The facts themselves are in
-:mod:`denspu._catalogue`.
+Each class states its facts in ``about``. ``make catalogue`` writes them into
+``catalogue.json``, so that ``denspu list`` starts without torch or scikit-learn.
+Classes are imported only when one is built.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from denspu.exceptions import (
     InvalidParameterError,
@@ -20,6 +23,9 @@ from denspu.exceptions import (
     did_you_mean,
     with_article,
 )
+
+if TYPE_CHECKING:
+    from denspu._random import Randomness
 
 Kind = Literal[
     "method",
@@ -36,33 +42,22 @@ KINDS: tuple[str, ...] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is known about one registered thing, before importing it."""
+    """One line of the catalogue; ``About`` in ``_parameters.py`` explains the facts."""
 
     key: str
-    """Name in ``make(key)``, in file names, tests and docs."""
     kind: Kind
-    """Which room of the walk it belongs to."""
     target: str
     """``module:Class``, imported on first use."""
     summary: str
-    """One line for lists and help."""
-    paper: str | None = None
-    """Where it comes from: authors, year, title."""
-    assumption: Literal["SCAR", "SAR"] | None = None
-    """How labels are assumed to be chosen among the positives."""
-    scenario: Literal["one-sample", "two-sample", "any"] | None = None
-    """How P and U were drawn."""
-    needs_prior: bool = False
-    """Must a class prior be given or estimated?"""
-    deep: bool = False
-    """Does it train a neural network?"""
-    inputs: tuple[str, ...] = ("table",)
-    """Input kinds it takes."""
-    uses_known_negatives: bool = False
-    """Does fitting use ``known_negative`` rows?"""
-    reference_licence: str | None = None
-    """Licence of the authors' code, where there is any."""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    paper: str | None
+    assumption: Literal["SCAR", "SAR"] | None
+    scenario: Literal["one-sample", "two-sample", "any"] | None
+    needs_prior: bool
+    deep: bool
+    inputs: tuple[str, ...]
+    uses_known_negatives: bool
+    reference_licence: str | None
+    defaults: Mapping[str, Any]
     """Arguments that differ from the class's own defaults."""
 
     def load(self) -> type:
@@ -138,11 +133,12 @@ class Registry:
         )
 
 
+@cache
 def registry() -> Registry:
     """Return the registry of everything denspu ships."""
-    from denspu._catalogue import REGISTRY
-
-    return REGISTRY
+    text = Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8")
+    rows = [{**row, "inputs": tuple(row["inputs"])} for row in json.loads(text)]
+    return Registry(tuple(Entry(**row) for row in rows))
 
 
 def make(key: str, **parameters: Any) -> Any:
@@ -193,3 +189,56 @@ PART_METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "prior": ("estimate",),
     }
 )
+
+
+def prepare_part(
+    part: Any,
+    randomness: Randomness,
+    name: str,
+    *,
+    device: str = "auto",
+    verbose: int = 0,
+) -> Any:
+    """Clone a part and hand down what the method resolved: seed, device, verbosity.
+
+    A part that was given its own value keeps it.
+    """
+    from sklearn.base import clone  # not before it is needed: lists start faster
+
+    part = clone(part, safe=False)  # an object without get_params is copied
+    known = settings_of(part)
+    passed: dict[str, Any] = {}
+    if "random_state" in known and known["random_state"] is None:
+        passed["random_state"] = randomness.seed(name)
+    if known.get("device") == "auto":
+        passed["device"] = device
+    ours = type(part).__module__.startswith("denspu.")
+    if ours and known.get("verbose") == 0 and verbose:  # others print as they please
+        passed["verbose"] = verbose
+    return part.set_params(**passed) if passed else part
+
+
+def settings_of(part: Any) -> dict[str, Any]:
+    """Return the settings of a part; none where it does not tell them."""
+    return part.get_params(deep=False) if hasattr(part, "get_params") else {}
+
+
+def give_time(encoder: Any, seconds: float | None) -> None:
+    """Let an encoder that can be short take so long, unless it was told otherwise."""
+    known = settings_of(encoder)
+    if "max_seconds" in known and known["max_seconds"] is None and seconds:
+        encoder.set_params(max_seconds=seconds)
+
+
+def refuse_kind(part: Any, kind: str, argument: str) -> None:
+    """Raise if a part cannot take the kind of input at hand."""
+    about = getattr(part, "about", None)
+    inputs = getattr(part, "inputs", None if about is None else about.inputs)
+    if inputs and "embedding" in inputs:
+        inputs = (*inputs, "table")
+    if inputs is not None and kind not in inputs:
+        given = {"image": "an image array", "table": "a table", "text": "texts"}[kind]
+        raise InvalidParameterError(
+            f"{argument}={type(part).__name__} takes {' or '.join(inputs)} input, and "
+            f"would be given {given}. Choose another {argument}."
+        )

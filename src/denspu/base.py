@@ -1,4 +1,4 @@
-"""The contracts of the walk: Encoder, Densifier, Detector, Selector, PUClassifier.
+"""The contracts of the walk: Encoder, Densifier, Detector, Selector, Refiner.
 
 One convention for the whole library:
 
@@ -12,52 +12,40 @@ One convention for the whole library:
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
     OutlierMixin,
     TransformerMixin,
 )
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from denspu._deadline import Deadline
-from denspu._decisions import Decisions, through
-from denspu._evidence import choose_held_out, without_labels
-from denspu._parameters import Number, OneOf, Rule, check_parameters
+from denspu._parameters import (
+    About,
+    Configured,
+    Number,
+    OneOf,
+    Rule,
+    check_parameters,
+)
+from denspu._parameters import (
+    Rules as Rules,
+)
 from denspu._random import Randomness
-from denspu._share import Counts, Share
 from denspu._thresholds import otsu_cut, prior_cut, quantile_cut
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import (
-    PUInput,
-    take_rows,
     validate_embedding,
-    validate_fit,
-    validate_X,
 )
 from denspu.exceptions import (
-    DegenerateFitWarning,
     InvalidParameterError,
-    UnusedInputWarning,
     did_you_mean,
 )
-
-Rules = Mapping[str, tuple[Rule, ...]]
-
-OF_LAST_FIT = ("evidence_", "threshold_", "threshold_choice_", "posterior_")
-"""What a fit forgets before it begins."""
-
-FAR_TOO_MANY = 10
-"""A model that calls so many times the estimated share positive is not trusted."""
 
 FIXED_ROWS = 384
 """Rows that are scored together, whatever the caller's batch.
@@ -66,10 +54,6 @@ Products of matrices take rows in tiles of 4 to 48; a block of whole tiles, also
 two or four threads share it, has no odd rows at its end that are added up otherwise.
 """
 
-DEGENERACY_SAMPLE = 2_000
-"""Unlabelled rows looked at when asking whether a fit is degenerate."""
-
-
 ThresholdRule = Literal["value", "contamination", "held_out", "otsu", "prior"]
 THRESHOLD_RULES: tuple[str, ...] = get_args(ThresholdRule)
 
@@ -77,15 +61,14 @@ AUTO_CONTAMINATION = 0.05
 """Share left outside by detectors that have no threshold of their own."""
 
 
-class Encoder(TransformerMixin, BaseEstimator, ABC):
+class Encoder(TransformerMixin, Configured, ABC):
     """Step 1 and 2 of the walk: learn a map x → z and apply it.
 
     ``fit(X, y)`` receives PU labels, so an encoder may learn from the labelled
     positives alone (as the paper's autoencoder does) or from all rows.
     """
 
-    _rules: ClassVar[Rules] = {}
-    inputs: ClassVar[tuple[str, ...]] = ("table",)
+    about = About(kind="encoder")
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -100,24 +83,24 @@ class Encoder(TransformerMixin, BaseEstimator, ABC):
         return {}
 
 
-class Densifier(BaseEstimator, ABC):
+class Densifier(Configured, ABC):
     """Step 3: make the positive region denser, z → more z."""
 
-    _rules: ClassVar[Rules] = {}
+    about = About(kind="densifier", inputs=("embedding",))
 
     @abstractmethod
     def densify(self, Z: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return the new embeddings Z_ν, not including ``Z`` itself."""
 
 
-class Detector(OutlierMixin, BaseEstimator, ABC):
+class Detector(OutlierMixin, Configured, ABC):
     """Step 4: learn a boundary around the dense positive region.
 
     A subclass gives ``_fit`` and ``_score``; threshold, validation and predictions
     are here. ``threshold_`` may be set again after fitting without refitting.
     """
 
-    _rules: ClassVar[Rules] = {}
+    about = About(kind="detector", inputs=("embedding",))
 
     def fit(self, Z: Any, y: Any = None) -> Self:
         """Learn what is normal from the rows of ``Z``; ``y`` is ignored."""
@@ -235,10 +218,10 @@ class BoundaryResult:
     Z_positive: FloatArray
 
 
-class Selector(BaseEstimator, ABC):
+class Selector(Configured, ABC):
     """Step 5: choose reliable negatives Ñ among the unlabelled rows."""
 
-    _rules: ClassVar[Rules] = {}
+    about = About(kind="selector", inputs=("embedding",))
 
     @abstractmethod
     def select(self, boundary: BoundaryResult, rng: np.random.Generator) -> IntArray:
@@ -302,7 +285,7 @@ class RefinerInput:
         return np.asarray(known, dtype=np.float64)
 
 
-class Refiner(BaseEstimator, ABC):
+class Refiner(Configured, ABC):
     """Step 5 and 6 in one: labels for all of U, refined by ordinary training.
 
     The paper trains once, on P against a few far negatives. A refiner starts from the
@@ -310,12 +293,9 @@ class Refiner(BaseEstimator, ABC):
     it guessed before. ``sees`` says what ``decision_function`` is given.
     """
 
-    _rules: ClassVar[Rules] = {}
-    inputs: ClassVar[tuple[str, ...]] = ("table",)
-    sees: ClassVar[Literal["input", "embedding"]] = "embedding"
+    about = About(kind="refiner", inputs=("embedding",))
 
-    labels_: FloatArray
-    """P(y = 1) of every training row in the end."""
+    sees: ClassVar[Literal["input", "embedding"]] = "embedding"
 
     @abstractmethod
     def refine(self, start: RefinerInput) -> Self:
@@ -328,191 +308,6 @@ class Refiner(BaseEstimator, ABC):
     def facts(self) -> dict[str, Any]:
         """Return what is worth telling about the rounds."""
         return {}
-
-
-class PUClassifier(Decisions, ClassifierMixin, BaseEstimator, ABC):
-    """A whole PU method: ``fit(X, y)`` on positives and unlabelled rows.
-
-    A subclass gives ``_fit`` and ``_decide``; everything a user may get wrong is
-    caught here, and seeds and devices are resolved once a fit. ``Decisions`` adds what
-    a fitted model can tell of itself.
-    """
-
-    uses_known_negatives: ClassVar[bool] = True
-    """Does fitting learn from ``known_negative`` rows?"""
-    _rules: ClassVar[Rules] = {}
-
-    prior_interval_: tuple[float, float]
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        known_negative: Any = None,
-        groups: Any = None,
-        holdout: Any = None,
-    ) -> Self:
-        """Learn from labelled positives and unlabelled rows.
-
-        Parameters
-        ----------
-        X : array, DataFrame or image array
-            One row a sample.
-        y : array of shape (n,)
-            1 for a labelled positive, 0 (or -1, False) for an unlabelled row.
-        known_negative : boolean array of shape (n,), optional
-            Unlabelled rows known to be negative. A method that does not learn from
-            them says so.
-        groups : array of shape (n,), optional
-            Patient, customer, ...: no group is split by an internal hold-out.
-        holdout : float or boolean array of shape (n,), optional
-            Labelled positives to learn from as if they were unlabelled: a share in
-            (0, 1) of them, or a mask. Their scores and those of U become
-            ``evidence_``, for ``evaluate``, ``set_threshold`` and ``calibrate``. A
-            group with one of them has all its labelled positives held out; its
-            unlabelled rows stay in U.
-        """
-        check_parameters(self)
-        data = validate_fit(self, X, y, known_negative, groups)
-        self._warn_if_unused(data)
-        randomness = Randomness(getattr(self, "random_state", None))
-        held = choose_held_out(holdout, data, randomness.numpy("holdout"))
-        if held is not None:
-            data = without_labels(data, held)
-        self._check_prior(data)
-        given = None if held is None else through("given_share")(self, data)
-        for name in OF_LAST_FIT:
-            forget(self, name)
-        self.classes_ = np.array([0, 1])
-        self._fit(data, randomness)
-        self.threshold_ = 0.0
-        self._warn_if_degenerate(data)
-        if held is not None:
-            self._correct_priors(data)
-            self.evidence_ = through("gather")(self, data, given, randomness)
-        return self
-
-    def _correct_priors(self, data: PUInput) -> None:
-        """Let the priors be about the user's U, in which no row was held out."""
-        names = ["prior_in_unlabeled_"]
-        if getattr(self, "scenario", None) == "two-sample":
-            names.append("prior_")
-        seen, given = Counts.seen(data), Counts.given(data)
-
-        def corrected(value: float) -> float:
-            share = Share.exactly(value, "unlabeled", seen)
-            return share.to("unlabeled", given).value
-
-        for name in names:
-            if hasattr(self, name):
-                setattr(self, name, corrected(getattr(self, name)))
-        if hasattr(self, "prior_interval_"):
-            low, high = self.prior_interval_
-            self.prior_interval_ = corrected(low), corrected(high)
-
-    @abstractmethod
-    def _fit(self, data: PUInput, randomness: Randomness) -> None:
-        """Learn from checked data."""
-
-    @abstractmethod
-    def _decide(self, X: Any) -> FloatArray:
-        """Return how positive checked rows are: log-odds, or a margin around 0."""
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return log-odds or a margin, higher = more positive, 0 = the fit's cut."""
-        check_is_fitted(self)
-        return self._decide(validate_X(self, X, reset=False))
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return columns for negative and positive; rows sum to 1.
-
-        The logistic function of ``decision_function``: a probability where that is a
-        log-odds, and an uncalibrated score where it is a margin (kernel machines).
-        After ``calibrate`` the chance that a row of U with this score is positive.
-        """
-        scores = np.asarray(self.decision_function(X), dtype=np.float64)
-        known = hasattr(self, "posterior_")
-        positive = self.posterior_(scores) if known else expit(scores)
-        return np.column_stack([1 - positive, positive])
-
-    def predict(self, X: Any) -> IntArray:
-        """Return 1 for rows that score above ``threshold_``, 0 for others."""
-        return (self.decision_function(X) > self.threshold_).astype(np.int64)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy; -1 and False in ``y`` count as 0, as in ``fit``.
-
-        With PU labels this is no measure of quality: calling all of U negative would
-        score best. Pass true labels.
-        """
-        truth = (np.asarray(y) == 1).astype(np.int64)
-        return float(
-            accuracy_score(truth, self.predict(X), sample_weight=sample_weight)
-        )
-
-    def _learns_from_known_negatives(self) -> bool:
-        """Tell whether a fit with these settings does."""
-        return self.uses_known_negatives
-
-    def _check_prior(self, data: PUInput) -> None:
-        """Refuse a given prior that the labels contradict, before anything is lost."""
-        if self._learns_from_prior():
-            through("given_share")(self, data)
-
-    def _learns_from_prior(self) -> bool:
-        """Tell whether a fit with these settings goes by a ``prior`` that is given."""
-        return hasattr(self, "prior")
-
-    def _warn_if_unused(self, data: PUInput) -> None:
-        """Warn when known negatives are given to a method that has no use for them."""
-        known = int(data.known_negative.sum())
-        if known and not self._learns_from_known_negatives():
-            warnings.warn(
-                f"{type(self).__name__} does not learn from known negatives: the "
-                f"{known:,} rows of known_negative count as unlabelled in its fit. "
-                "dens_pu and pubn learn from them.",
-                UnusedInputWarning,
-                stacklevel=3,
-            )
-
-    def _warn_if_degenerate(self, data: PUInput) -> None:
-        """Warn when U is called all one class, or positive far beyond the prior."""
-        share = self._positive_share_of_unlabeled(data)
-        expected = self._expected_share(data, share)
-        if share in (0.0, 1.0):
-            verdict = "negative" if share == 0 else "positive"
-            warnings.warn(
-                f"{type(self).__name__} calls every unlabelled row {verdict}. The "
-                "ranking in decision_function may still be useful; look at stages_ "
-                "and at the features before trusting predict.",
-                DegenerateFitWarning,
-                stacklevel=3,
-            )
-        elif expected is not None and share > FAR_TOO_MANY * expected:
-            warnings.warn(
-                f"{type(self).__name__} calls {share:.1%} of the unlabelled rows "
-                f"positive; the share of positives vouches for {expected:.2%}. Trust "
-                "the ranking in decision_function, not predict; a method made for rare "
-                "positives (dens_pu) or a threshold of your own serves better.",
-                DegenerateFitWarning,
-                stacklevel=3,
-            )
-
-    def _expected_share(self, data: PUInput, called: float) -> float | None:
-        """Return the estimated share of positives inside U, if it is known."""
-        return getattr(self, "prior_in_unlabeled_", None)
-
-    def _positive_share_of_unlabeled(self, data: PUInput) -> float:
-        """Return the share of U (or of a spread-out sample) called positive."""
-        rows = np.flatnonzero(data.unlabeled)
-        sample = rows[:: max(1, len(rows) // DEGENERACY_SAMPLE)]
-        return float(np.mean(self._decide(take_rows(data.X, sample)) > 0))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def in_fixed_rows(score: Callable[[Any], Any], Z: Any) -> FloatArray:

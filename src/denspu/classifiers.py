@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from denspu._device import resolve_device
 from denspu._folds import hold_out
 from denspu._labels import validate_groups, validate_labels
-from denspu._parameters import Number, OneOf, Whole, check_parameters
+from denspu._parameters import About, Configured, Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_X
@@ -390,3 +390,29 @@ class VGG16Classifier(NetworkClassifier):
             precision=self.precision,
             capture=True,  # batches of 32: launching kernels takes most of the time
         )
+
+
+_ON_ROWS = About(kind="classifier", inputs=("embedding",)).completed(Configured.about)
+FROM_SKLEARN: tuple[tuple[str, str, About, dict[str, Any]], ...] = (
+    (
+        "sklearn.linear_model:LogisticRegression",
+        "Logistic regression on the embedding",
+        replace(_ON_ROWS, key="logistic"),
+        {"max_iter": 1000},
+    ),
+    (
+        "sklearn.ensemble:HistGradientBoostingClassifier",
+        "Boosted trees on the embedding",
+        replace(_ON_ROWS, key="gradient_boosting"),
+        {},
+    ),
+    (
+        "sklearn.svm:SVC",
+        "Kernel machine on the embedding, for up to some 10,000 rows",
+        replace(
+            _ON_ROWS, key="svm", paper="Cortes and Vapnik 1995, Support-vector networks"
+        ),
+        {},
+    ),
+)
+"""Classifiers of scikit-learn with a key: target, summary, facts, defaults."""

@@ -19,9 +19,8 @@ import torch
 from sklearn.frozen import FrozenEstimator
 
 from denspu._device import resolve_device
-from denspu._parts import prepare_part
 from denspu._random import Randomness
-from denspu._registry import registry
+from denspu._registry import prepare_part, registry
 from denspu.benchmark.cells import Cell
 from denspu.benchmark.measure import device_name, measure
 from denspu.benchmark.oracle import Supervised, true_labels

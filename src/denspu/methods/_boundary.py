@@ -18,8 +18,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold
 
 from denspu._folds import make_folds
-from denspu._parts import prepare_part
 from denspu._random import Randomness
+from denspu._registry import prepare_part
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.base import Detector
 from denspu.exceptions import WeakBoundaryWarning

@@ -19,14 +19,14 @@ from torch import Tensor, nn
 from denspu._deadline import Deadline
 from denspu._device import resolve_device
 from denspu._parameters import InstanceOf, Number, OneOf, Part, Whole
-from denspu._parts import give_time, prepare_part, refuse_kind
 from denspu._random import Randomness
-from denspu._registry import resolve_part
+from denspu._registry import give_time, prepare_part, refuse_kind, resolve_part
 from denspu._typing import FloatArray, RandomState
 from denspu._validation import PUInput, allows_nan, check_embedding
-from denspu.base import PUClassifier, Rules, forget
+from denspu.base import Rules, forget
 from denspu.encoders import TabularEncoder, TextEncoder
 from denspu.exceptions import InvalidParameterError
+from denspu.methods._base import PUClassifier
 from denspu.methods._prior import (
     PRIOR_RULE,
     SCENARIO_RULE,

@@ -13,12 +13,12 @@ import numpy as np
 
 from denspu._device import resolve_device
 from denspu._parameters import OneOf, Part, Whole
-from denspu._parts import prepare_part, refuse_kind
 from denspu._random import Randomness
-from denspu._registry import resolve_part
+from denspu._registry import prepare_part, refuse_kind, resolve_part
 from denspu._typing import FloatArray
 from denspu._validation import PUInput, allows_nan, check_embedding
-from denspu.base import PUClassifier, Rules, in_fixed_rows
+from denspu.base import Rules, in_fixed_rows
+from denspu.methods._base import PUClassifier
 from denspu.methods._presets import default_encoder
 from denspu.methods._prior import doubtful_share
 

@@ -21,9 +21,8 @@ from sklearn.utils.validation import has_fit_parameter
 from denspu._device import resolve_device
 from denspu._folds import deal_folds, groups_argument, same_rows
 from denspu._parameters import OneOf, Part
-from denspu._parts import prepare_part, refuse_kind
 from denspu._random import Randomness
-from denspu._registry import registry, resolve_part
+from denspu._registry import prepare_part, refuse_kind, registry, resolve_part
 from denspu._share import Counts, Share
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import PUInput, take_rows

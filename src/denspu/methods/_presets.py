@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.svm import SVC
 
-from denspu._parts import settings_of
+from denspu._registry import settings_of
 from denspu._validation import PUInput, is_frame
 from denspu.classifiers import VGG16Classifier
 from denspu.density import Midpoint, NoDensity

@@ -13,7 +13,6 @@ from denspu._random import Randomness
 from denspu._share import Counts, Share
 from denspu._typing import Scenario as Scenario
 from denspu._validation import PUInput, take_rows
-from denspu.base import FAR_TOO_MANY
 from denspu.exceptions import (
     DensPUWarning,
     InvalidInputError,
@@ -23,6 +22,9 @@ from denspu.priors import estimate_prior
 
 PRIOR_RULE: tuple[Rule, ...] = (OneOf("estimate"), Number(0, 1, "neither"))
 SCENARIO_RULE: tuple[Rule, ...] = (OneOf("one-sample", "two-sample"),)
+
+FAR_TOO_MANY = 10
+"""A model that calls so many times the estimated share positive is not trusted."""
 
 LOOK_P, LOOK_U = 1_000, 4_000
 """Rows of P and U at which a quick look is taken, at most."""

@@ -18,15 +18,22 @@ from sklearn.utils.validation import check_is_fitted
 from denspu._deadline import Deadline
 from denspu._device import resolve_device
 from denspu._parameters import Number, OneOf, Part, Whole
-from denspu._parts import give_time, prepare_part, refuse_kind
 from denspu._random import Randomness
-from denspu._registry import Kind, registry, resolve_part
+from denspu._registry import (
+    Kind,
+    give_time,
+    prepare_part,
+    refuse_kind,
+    registry,
+    resolve_part,
+)
 from denspu._share import Share, known_share
 from denspu._stages import Stages
 from denspu._typing import FloatArray, RandomState
 from denspu._validation import PUInput, allows_nan, check_embedding, validate_X
-from denspu.base import PUClassifier, Rules, forget, in_fixed_rows
+from denspu.base import Rules, forget, in_fixed_rows
 from denspu.exceptions import InvalidParameterError
+from denspu.methods._base import PUClassifier
 from denspu.methods._boundary import FOLDS, leaves_itself_out
 from denspu.methods._bounding import Bounded, bound
 from denspu.methods._paper_ending import (

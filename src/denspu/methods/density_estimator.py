@@ -15,8 +15,7 @@ from sklearn.neighbors import KernelDensity
 
 from denspu._folds import make_folds
 from denspu._parameters import Number, OneOf, Part, Whole
-from denspu._parts import prepare_part
-from denspu._registry import resolve_part
+from denspu._registry import prepare_part, resolve_part
 from denspu._typing import FloatArray, IntArray, RandomState
 from denspu.base import Rules
 from denspu.methods._estimator import (

@@ -13,9 +13,8 @@ from sklearn.base import clone
 
 from denspu._folds import deal_folds
 from denspu._parameters import Number, OneOf, Part, Whole
-from denspu._parts import prepare_part
 from denspu._random import Randomness
-from denspu._registry import resolve_part
+from denspu._registry import prepare_part, resolve_part
 from denspu._share import Counts, Share
 from denspu._thresholds import quantile_cut
 from denspu._typing import BoolArray, FloatArray, RandomState

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from denspu._parts import give_time, prepare_part, refuse_kind
 from denspu._random import Randomness
-from denspu._registry import resolve_part
+from denspu._registry import give_time, prepare_part, refuse_kind, resolve_part
 from denspu._typing import FloatArray
 from denspu._validation import PUInput, check_embedding
 from denspu.encoders import (

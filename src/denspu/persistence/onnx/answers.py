@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from denspu.base import PUClassifier
+from denspu.methods._base import PUClassifier
 from denspu.persistence.onnx.calibration import posterior_twin
 from denspu.persistence.onnx.methods import model_twin
 from denspu.persistence.onnx.parts.basics import Part

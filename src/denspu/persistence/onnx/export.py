@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from denspu.base import PUClassifier
 from denspu.exceptions import InvalidParameterError, ModelFileError
+from denspu.methods._base import PUClassifier
 from denspu.persistence.onnx.answers import answers_twin
 from denspu.persistence.onnx.compare import compare
 from denspu.persistence.onnx.file import beside, write

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from denspu.base import PUClassifier
 from denspu.classifiers import NetworkClassifier
+from denspu.methods._base import PUClassifier
 from denspu.methods._deep import DeepPU
 from denspu.methods._embedding import EmbeddingPU
 from denspu.methods._estimator import EstimatorPU
