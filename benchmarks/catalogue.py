@@ -51,6 +51,10 @@ def catalogue() -> str:
         for cls in described()
     ]
     lines += [line(*described) for described in FROM_SKLEARN]
+    said = {(row["kind"], row["key"]) for row in lines}
+    for row in json.loads(FILE.read_text(encoding="utf-8")):
+        if (row["kind"], row["key"]) not in said:
+            lines.append(row)
     lines.sort(
         key=lambda row: (
             KINDS.index(row["kind"]),
