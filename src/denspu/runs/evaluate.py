@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy.special import ndtri
+
 from denspu._parameters import Number, Whole
 from denspu._random import Randomness
+from denspu._typing import FloatArray, IntArray
 from denspu._words import does, many
 from denspu.data._find import Source
 from denspu.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
-from denspu.metrics import PUReport
-from denspu.runs.labelled import confusion, figures_of, wilson
+from denspu.metrics import PUReport, oracle_metrics
 from denspu.runs.options import AS_FITTED, Reading
-from denspu.runs.scoring import CHUNK, Cut, cut_of, open_model
+from denspu.runs.predict import CHUNK, cut_of, open_model
 from denspu.runs.truth import (
     Matched,
     from_column,
@@ -33,6 +36,8 @@ FEW = 30
 SHOWN = 3
 WIDE = 24
 """Characters of a figure with its interval."""
+CELLS = 4_000_000
+"""Rows times draws held in memory at once."""
 BY_SHARE = "accuracy, precision, f1, average_precision and lift"
 """Figures that move with the share of positives."""
 
@@ -46,7 +51,9 @@ class Compared:
     low: float
     high: float
     how: str
-    """Where the interval comes from: ``"Wilson"`` or ``"drawn"``."""
+    """``"Wilson"`` for a share of independent items; ``"drawn"``: items weighted anew
+    many times (a Bayesian bootstrap), with half a positive and half a negative imagined
+    above all scores and as much below."""
     estimate: float | None = None
     """The model's own, from held-out positives and U."""
     estimate_low: float | None = None
@@ -193,13 +200,33 @@ def evaluate_files(
         found = from_column(scorer, source, str(label_column), chunk)
     if not found.ids:
         raise _no_match(found)
+    truth, scores = found.truth, found.scores
     estimates = _estimates(scorer.model, level)
-    figures = _figures(found, estimates, cut, level, n_resamples, random_state)
+    rng = Randomness(random_state).numpy("evaluate")
+    counted = _counted(truth, scores, cut.value, level, n_resamples, rng)
+    figures = {one.name: _compared(one, estimates) for one in counted}
     known = training_positives(Path(model), source, scorer, found.ids)
     prior = estimates.prior_in_unlabeled if estimates else None
     around = scorer.model.evidence_.prior_interval if estimates else None
-    told = _careful(found, figures, prior, around, level, known)
-    return _evaluation(found, figures, cut, level, prior, told)
+    n_positive = int(truth.sum())
+    return Evaluation(
+        figures=figures,
+        n_items=found.n_items,
+        n_labels=found.n_labels,
+        n_matched=len(found.ids),
+        n_unmatched=len(found.unmatched),
+        unmatched=found.unmatched[:SHOWN],
+        n_unknown=found.n_unknown,
+        n_positive=n_positive,
+        n_negative=len(found.ids) - n_positive,
+        n_skipped=found.n_skipped,
+        counts=_confusion(truth, scores, cut.value),
+        threshold=cut.value,
+        threshold_sentence=cut.sentence,
+        level=level,
+        prior_in_unlabeled=prior,
+        warnings=_careful(found, figures, prior, around, level, known),
+    )
 
 
 def _no_match(found: Matched) -> InvalidInputError:
@@ -248,70 +275,20 @@ def _estimates(model: Any, level: float) -> PUReport | None:
         return model.evaluate(k=1, level=level)
 
 
-def _figures(
-    found: Matched,
-    estimates: PUReport | None,
-    cut: Cut,
-    level: float,
-    n_resamples: int,
-    random_state: int,
-) -> dict[str, Compared]:
-    counted = figures_of(
-        found.truth,
-        found.scores,
-        cut.value,
-        level=level,
-        n_resamples=n_resamples,
-        rng=Randomness(random_state).numpy("evaluate"),
-    )
-    figures = {}
-    for name, one in counted.items():
-        beside: dict[str, Any] = {}
-        if estimates is not None:
-            guess = estimates[name]
-            beside = {
-                "estimate": guess.value,
-                "estimate_low": guess.low,
-                "estimate_high": guess.high,
-                "held": _held(one, guess),
-            }
-        figures[name] = Compared(name, one.value, one.low, one.high, one.how, **beside)
-    return figures
-
-
-def _held(one: Any, guess: Any) -> bool | None:
-    if guess.low <= one.value <= guess.high:
-        return True
-    meet = one.low <= guess.high and guess.low <= one.high
-    return None if meet else False
-
-
-def _evaluation(
-    found: Matched,
-    figures: dict[str, Compared],
-    cut: Cut,
-    level: float,
-    prior: float | None,
-    told: list[str],
-) -> Evaluation:
-    n_positive = int(found.truth.sum())
-    return Evaluation(
-        figures=figures,
-        n_items=found.n_items,
-        n_labels=found.n_labels,
-        n_matched=len(found.ids),
-        n_unmatched=len(found.unmatched),
-        unmatched=found.unmatched[:SHOWN],
-        n_unknown=found.n_unknown,
-        n_positive=n_positive,
-        n_negative=len(found.ids) - n_positive,
-        n_skipped=found.n_skipped,
-        counts=confusion(found.truth, found.scores, cut.value),
-        threshold=cut.value,
-        threshold_sentence=cut.sentence,
-        level=level,
-        prior_in_unlabeled=prior,
-        warnings=told,
+def _compared(counted: Compared, estimates: PUReport | None) -> Compared:
+    """Put the model's own estimate beside a figure."""
+    if estimates is None:
+        return counted
+    guess = estimates[counted.name]
+    held: bool | None = guess.low <= counted.value <= guess.high
+    if not held and counted.low <= guess.high and guess.low <= counted.high:
+        held = None
+    return replace(
+        counted,
+        estimate=guess.value,
+        estimate_low=guess.low,
+        estimate_high=guess.high,
+        held=held,
     )
 
 
@@ -350,7 +327,7 @@ def _careful(
             "to compare with."
         )
     elif n_positive and n_negative:
-        share = wilson(n_positive, len(found.ids), level)
+        share = _wilson("share", n_positive, len(found.ids), level)
         low, high = around
         if share.high < low or high < share.low:
             told.append(
@@ -365,3 +342,132 @@ def _careful(
             f"The estimates of {', '.join(failed)} did not hold: intervals do not meet."
         )
     return told
+
+
+# --- figures from true labels --------------------------------------------------------
+
+
+def _confusion(truth: IntArray, scores: FloatArray, threshold: float) -> dict[str, int]:
+    """Return true and false positives and negatives."""
+    called, positive = scores > threshold, truth == 1
+    return {
+        "tp": int((called & positive).sum()),
+        "fp": int((called & ~positive).sum()),
+        "fn": int((~called & positive).sum()),
+        "tn": int((~called & ~positive).sum()),
+    }
+
+
+def _counted(
+    truth: IntArray,
+    scores: FloatArray,
+    threshold: float,
+    level: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> list[Compared]:
+    """Return the figures that these labels can give.
+
+    With one class alone, only the share of right answers in it: ``recall`` of
+    positives, ``accuracy`` of negatives.
+    """
+    n = _confusion(truth, scores, threshold)
+    shares = {
+        "accuracy": (n["tp"] + n["tn"], len(truth)),
+        "recall": (n["tp"], n["tp"] + n["fn"]),
+        "precision": (n["tp"], n["tp"] + n["fp"]),
+    }
+    if truth.all() or not truth.any():
+        name = "recall" if truth.all() else "accuracy"
+        return [_wilson(name, *shares[name], level)]
+    values = oracle_metrics(truth, _steps(scores, threshold))
+    values["lift"] = values["precision"] / float(truth.mean())
+    draws = _draws(truth, scores, threshold, n_resamples, rng)
+    tail = (1 - level) / 2
+    found = []
+    for name, value in values.items():
+        hits, of = shares.get("precision" if name == "lift" else name, (1, 1))
+        if not of:  # nothing is called positive
+            continue
+        if name in shares:
+            found.append(_wilson(name, hits, of, level))
+            continue
+        low, high = np.quantile(draws[name], [tail, 1 - tail])
+        low, high = min(float(low), value), max(float(high), value)
+        found.append(Compared(name, value, low, high, "drawn"))
+    return found
+
+
+def _steps(scores: FloatArray, threshold: float) -> FloatArray:
+    """Return scores in the same order, with the threshold at 0 and no tie made."""
+    different, place = np.unique(scores, return_inverse=True)
+    cut = np.searchsorted(different, threshold, side="right")
+    return np.asarray(place.reshape(-1) - cut + 0.5, dtype=np.float64)
+
+
+def _wilson(name: str, hits: int, n: int, level: float) -> Compared:
+    """Return a share with Wilson's interval."""
+    z = float(ndtri((1 + level) / 2))
+    share = hits / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n)
+    half *= float(np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)))
+    low, high = max(0.0, centre - half), min(1.0, centre + half)
+    return Compared(name, share, min(low, share), max(high, share), "Wilson")
+
+
+def _draws(
+    truth: IntArray,
+    scores: FloatArray,
+    threshold: float,
+    times: int,
+    rng: np.random.Generator,
+) -> dict[str, FloatArray]:
+    """Return each figure as it may be, in many draws."""
+    far = np.array([-np.inf, -np.inf, np.inf, np.inf])
+    scores = np.concatenate([scores, far])
+    truth = np.concatenate([truth, [0, 1, 0, 1]])
+    weight = np.concatenate([np.ones(len(truth) - 4), np.full(4, 0.5)])
+    order = np.argsort(-scores, kind="stable")
+    scores, truth, weight = scores[order], truth[order], weight[order]
+    ends = np.flatnonzero(np.append(scores[1:] < scores[:-1], True))
+    parts = [
+        _figures(
+            part * truth, part * (1 - truth), ends, int((scores > threshold).sum())
+        )
+        for part in _weights(weight, times, rng)
+    ]
+    return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+
+def _weights(
+    weight: FloatArray, times: int, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    step = max(1, CELLS // len(weight))
+    for start in range(0, times, step):
+        yield rng.gamma(weight, size=(min(step, times - start), len(weight)))
+
+
+def _figures(
+    P: FloatArray, N: FloatArray, ends: IntArray, called: int
+) -> dict[str, FloatArray]:
+    """Return the figures of weighted rows, highest score first, one draw a row.
+
+    ``ends`` are the last rows of each run of equal scores.
+    """
+    n_pos, n_neg = P.sum(axis=1), N.sum(axis=1)
+    tp, fp = P[:, :called].sum(axis=1), N[:, :called].sum(axis=1)
+    precision = tp / np.maximum(tp + fp, 1e-300)
+    above_P = np.cumsum(P, axis=1)[:, ends]
+    above_N = np.cumsum(N, axis=1)[:, ends]
+    gained_P = np.diff(above_P, axis=1, prepend=0.0)
+    gained_N = np.diff(above_N, axis=1, prepend=0.0)
+    below_N = n_neg[:, None] - above_N + gained_N / 2
+    return {
+        "balanced_accuracy": (tp / n_pos + 1 - fp / n_neg) / 2,
+        "f1": 2 * tp / (n_pos + tp + fp),
+        "roc_auc": (gained_P * below_N).sum(axis=1) / (n_pos * n_neg),
+        "average_precision": (gained_P * above_P / (above_P + above_N)).sum(axis=1)
+        / n_pos,
+        "lift": precision * (n_pos + n_neg) / n_pos,
+    }

@@ -1,4 +1,7 @@
-"""New files through a saved model: a table of answers, in bounded memory."""
+"""New files through a saved model: a table of answers, in bounded memory.
+
+While one chunk is scored, a thread reads the next one. No more than two are in memory.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,50 @@ import tempfile
 import time
 import uuid
 from array import array
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
+from scipy.special import expit
 
+from denspu._frame import Frame
 from denspu._parameters import Whole
-from denspu._typing import FloatArray
+from denspu._typing import FloatArray, IntArray
 from denspu._words import NOUNS, many
+from denspu.data import Items, iter_items
 from denspu.data._find import Source
+from denspu.data._image_headers import quiet_decoding
 from denspu.data._tables import require_pyarrow
-from denspu.exceptions import DensPUError, InvalidParameterError, RunFolderError
-from denspu.runs.options import AS_FITTED, Reading
-from denspu.runs.scoring import CHUNK, Scorer, cut_of, open_model
+from denspu.exceptions import (
+    DensPUError,
+    InvalidParameterError,
+    ModelFileError,
+    RunFolderError,
+)
+from denspu.metrics import choose_threshold
+from denspu.persistence import load
+from denspu.runs.folder import read_input
+from denspu.runs.options import AS_FITTED, RULES, Reading, threshold_wish
+
+CHUNK = 4096
+CHUNK_BYTES = 128 * 1024**2
+BLOCK, IMAGE_BLOCK = 1024, 256
+"""Items scored together."""
+ROWS = 16_384
+"""Rows written at once; those of a row group of a Parquet file."""
 
 COLUMNS = ("item", "score", "probability", "rank", "decision")
 SUFFIXES = (".csv", ".parquet")
-BLOCK = 16_384
-"""Rows written at once; those of a row group of a Parquet file."""
+READING = ("id_column", "text_column", "vector_column", "encoding")
+"""Options of a run's reading that serve new files too."""
+HOW_THRESHOLD = "a number, prior, recall=0.9, precision=0.9 or top=200"
 
+_WriteRows = Callable[[Iterable[Any]], Any]
 Tell = Callable[[int, int], None]
 """Told after each chunk: items scored so far, items skipped."""
 
@@ -228,10 +252,10 @@ def _score(
     """Return the scores of all items; names and skipped items go to the disk."""
     found = array("d")
     n_skipped = 0
-    with _csv_file(bad, ("item", "reason")) as rows:
+    with _csv_file(bad, ("item", "reason")) as list_skipped:
         for items, scores in scorer.scored(source, chunk):
             names.add(items.ids)
-            rows.writerows(items.skipped)
+            list_skipped(items.skipped)
             found.frombytes(scores.tobytes())
             n_skipped += len(items.skipped)
             if tell is not None:
@@ -239,7 +263,7 @@ def _score(
     return np.frombuffer(found, dtype=np.float64), n_skipped
 
 
-def ranks(scores: FloatArray) -> Any:
+def ranks(scores: FloatArray) -> IntArray:
     """Return 1 for the highest score; of equal ones the first comes first."""
     order = np.argsort(-scores, kind="stable")
     rank = np.empty(len(scores), dtype=np.int64)
@@ -248,10 +272,6 @@ def ranks(scores: FloatArray) -> Any:
 
 
 # --- writing -------------------------------------------------------------------------
-
-
-class _Rows(Protocol):
-    def writerows(self, rows: Any, /) -> Any: ...
 
 
 def _write(
@@ -266,44 +286,42 @@ def _write(
     rank = ranks(scores)
     waiting = iter(names)
     make = _csv_file if suffix == ".csv" else _parquet_file
-    with make(path, COLUMNS) as out:
-        for start in range(0, len(scores), BLOCK):
-            part = scores[start : start + BLOCK]
+    with make(path, COLUMNS) as write:
+        for start in range(0, len(scores), ROWS):
+            part = scores[start : start + ROWS]
             columns = (
                 list(islice(waiting, len(part))),
                 part.tolist(),
                 scorer.probability(part).tolist(),
-                rank[start : start + BLOCK].tolist(),
+                rank[start : start + ROWS].tolist(),
                 (part > threshold).astype(np.int64).tolist(),
             )
-            out.writerows(zip(*columns, strict=True))
+            write(zip(*columns, strict=True))
 
 
 @contextmanager
-def _csv_file(path: Path, header: tuple[str, ...]) -> Iterator[_Rows]:
+def _csv_file(path: Path, header: Sequence[str]) -> Iterator[_WriteRows]:
     with open(
         path, "w", encoding="utf-8", errors="backslashreplace", newline=""
     ) as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(header)
-        yield rows
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        yield writer.writerows
 
 
 @contextmanager
-def _parquet_file(path: Path, header: tuple[str, ...]) -> Iterator[_Rows]:
+def _parquet_file(path: Path, header: Sequence[str]) -> Iterator[_WriteRows]:
     arrow = require_pyarrow()
     number, whole = arrow.float64(), arrow.int64()
     kinds = (arrow.string(), number, number, whole, whole)
     schema = arrow.schema(list(zip(header, kinds, strict=True)))
 
+    def write(rows: Iterable[Any]) -> None:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        file.write_table(arrow.table(columns, schema=schema))
+
     with arrow.parquet.ParquetWriter(path, schema) as file:
-
-        class Rows:
-            def writerows(self, rows: Any, /) -> None:
-                columns = [list(column) for column in zip(*rows, strict=True)]
-                file.write_table(arrow.table(columns, schema=schema))
-
-        yield Rows()
+        yield write
 
 
 @contextmanager
@@ -337,3 +355,195 @@ def _not_written(target: Path, error: OSError) -> RunFolderError:
         f"{target} could not be written: {error.strerror or error}. Nothing was left "
         "behind. Make room, or choose another place."
     )
+
+
+# --- a model at work -----------------------------------------------------------------
+
+
+@dataclass
+class Scorer:
+    """A loaded model, how its files are read, and how long that took."""
+
+    model: Any
+    plan: Mapping[str, Any]
+    options: Mapping[str, Any]
+    label_column: str | None = None
+    """The column that marked the labelled positives, if they came in one table."""
+    read_seconds: float = 0.0
+    """Spent on reading, in the thread that reads ahead."""
+    score_seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    """What was noted while reading."""
+
+    @property
+    def kind(self) -> str:
+        """What the items are: image, table, text or embedding."""
+        return str(self.plan["kind"])
+
+    def scored(
+        self, source: Source, chunk: int, aside: tuple[str, ...] = ()
+    ) -> Iterator[tuple[Items, FloatArray]]:
+        """Yield the items of a source with their scores, a chunk at a time."""
+        options = {**self.options, "aside": aside, "max_bytes": CHUNK_BYTES}
+        chunks = iter_items(source, like=self.plan, chunk=chunk, **options)
+        blocks = _in_blocks(chunks, self.block)
+        # the filters of warnings are set once, here, and not by the thread
+        quiet = quiet_decoding if self.kind == "image" else nullcontext()
+        with quiet, ThreadPoolExecutor(1, thread_name_prefix="read") as ahead:
+            waiting = ahead.submit(next, blocks, None)
+            while (items := waiting.result()) is not None:
+                waiting = ahead.submit(next, blocks, None)
+                self.read_seconds += items.seconds
+                self.notes += items.notes
+                start = time.perf_counter()
+                scores = np.empty(0)
+                if len(items):
+                    scores = np.asarray(self.model.decision_function(items.X))
+                self.score_seconds += time.perf_counter() - start
+                yield items, np.asarray(scores, dtype=np.float64)
+
+    @property
+    def block(self) -> int:
+        """Items scored together, whatever the chunk: an answer may not depend on it.
+
+        The last bits of a product of matrices can depend on the number of rows.
+        """
+        if self.kind != "image":
+            return BLOCK
+        size = self.plan["height"] * self.plan["width"] * self.plan["channels"]
+        return max(1, min(IMAGE_BLOCK, CHUNK_BYTES // (2 * size)))
+
+    def probability(self, scores: FloatArray) -> FloatArray:
+        """Return what ``predict_proba`` says of rows with these scores."""
+        if hasattr(self.model, "posterior_"):
+            return np.asarray(self.model.posterior_(scores), dtype=np.float64)
+        return np.asarray(expit(scores), dtype=np.float64)
+
+
+def _in_blocks(chunks: Iterable[Items], size: int) -> Iterator[Items]:
+    """Yield the same items in blocks of one size; the last one may be smaller."""
+    held: list[Items] = []
+    n = 0
+    for items in chunks:
+        held.append(items)
+        n += len(items)
+        if n < size:
+            continue
+        whole = _joined(held)
+        for start in range(0, n - size + 1, size):
+            part = whole.take(np.arange(start, start + size))
+            yield part if start == 0 else _bare(part)
+        rest = np.arange(n - n % size, n)
+        held, n = [_bare(whole.take(rest))] if len(rest) else [], len(rest)
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts: Sequence[Items]) -> Items:
+    """Put chunks of one source together."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    rows = [part.X for part in parts]
+    X: Any
+    if isinstance(first.X, Frame):
+        X = Frame.stacked(rows)
+    elif isinstance(first.X, list):
+        X = [text for texts in rows for text in texts]
+    else:
+        X = np.concatenate(rows)
+    return replace(
+        first,
+        X=X,
+        ids=[name for part in parts for name in part.ids],
+        facts={},
+        aside={
+            name: np.concatenate([part.aside[name] for part in parts])
+            for name in first.aside
+        },
+        skipped=[one for part in parts for one in part.skipped],
+        notes=[note for part in parts for note in part.notes],
+        seconds=sum(part.seconds for part in parts),
+    )
+
+
+def _bare(items: Items) -> Items:
+    """Return items without what was told with the block before."""
+    return replace(items, skipped=[], notes=[], seconds=0.0)
+
+
+def open_model(
+    model: str | os.PathLike[str],
+    device: str | None,
+    reading: Reading = AS_FITTED,
+    workers: int | None = None,
+) -> Scorer:
+    """Load a model and how its files are read; ``reading`` goes before what it kept."""
+    loaded = load(os.fspath(model), device=device)
+    how = read_input(model)
+    plan = how.get("plan")
+    if not isinstance(plan, dict) or not hasattr(loaded, "decision_function"):
+        raise ModelFileError(
+            f"{os.fspath(model)} does not hold a method with its way of reading. Use "
+            "the model folder of a run of denspu fit."
+        )
+    kept = how.get("options") or {}
+    options = {name: kept[name] for name in READING if kept.get(name) is not None}
+    options |= reading.given
+    if workers is not None:
+        options["workers"] = workers
+    return Scorer(loaded, plan, options, kept.get("label_column"))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where to cut, as asked for: by the model's evidence, or among the new items."""
+
+    value: float
+    """The threshold; NaN where the scores of the new items decide."""
+    sentence: str
+    top: int | None = None
+
+    def among(self, scores: FloatArray) -> tuple[float, str]:
+        """Return the threshold for these scores, and what it means."""
+        if self.top is None:
+            return self.value, self.sentence
+        wanted = min(self.top, len(scores))
+        choice = choose_threshold(scores, scores, rule="top", target=wanted)
+        return choice.threshold, choice.sentence.replace("unlabelled row", "item")
+
+
+def cut_of(model: Any, threshold: str | float | None) -> Cut:
+    """Read ``--threshold``, and move the model's own threshold where it can be known.
+
+    ``top=200`` is about the items at hand, all other rules about the model's evidence.
+    """
+    if threshold is None:
+        value = float(getattr(model, "threshold_", 0.0))
+        choice = getattr(model, "threshold_choice_", None)
+        told = f"{choice.sentence} " if choice is not None else ""
+        return Cut(value, f"{told}The model's own threshold, {value:.6g}.")
+    given = _as_score(threshold)
+    if given is not None:
+        model.set_threshold(given)
+        return Cut(given, f"Items that score above {given:.6g} are called positive.")
+    text = str(threshold)
+    if text.partition("=")[0].strip() not in RULES:
+        raise InvalidParameterError(f"threshold={text!r} must be {HOW_THRESHOLD}.")
+    wish = threshold_wish(text)
+    if wish.rule == "top":
+        return Cut(float("nan"), "", top=int(wish.target or 1))
+    model.set_threshold(**wish.arguments)
+    value = float(model.threshold_)
+    told = f"{model.threshold_choice_.sentence} The cut is a score of {value:.4g}."
+    return Cut(value, told)
+
+
+def _as_score(threshold: str | float) -> float | None:
+    try:
+        value = float(threshold)
+    except ValueError:
+        return None
+    if not np.isfinite(value):
+        raise InvalidParameterError(f"threshold={threshold!r} must be {HOW_THRESHOLD}.")
+    return value

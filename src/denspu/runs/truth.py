@@ -19,7 +19,7 @@ from denspu.data._rows import POSITIVE, UNLABELED, labels_of, row_ids
 from denspu.data._tables import raw_chunks, read_raw
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 from denspu.runs.folder import RUN, SCORES_CSV, SCORES_PARQUET
-from denspu.runs.scoring import CHUNK, Scorer
+from denspu.runs.predict import CHUNK, Scorer
 
 ITEM, LABEL = ("item", "id"), ("label", "y")
 """Columns of a file of labels, if no name is given."""
