@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from denspu._version import __version__
 from denspu.cli.bench import bench_app
-from denspu.cli.evaluate import evaluate
-from denspu.cli.export import export
-from denspu.cli.fit import fit
-from denspu.cli.predict import predict
-from denspu.cli.words import as_options, options_of
-from denspu.exceptions import DensPUError
+from denspu.cli.verbs import evaluate, export, fit, predict, print_json
+from denspu.exceptions import DensPUError, InvalidParameterError, did_you_mean
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from denspu._registry import Entry
+
+TITLES = {
+    "method": "Methods",
+    "encoder": "Encoders  x → z",
+    "densifier": "Densifiers  z → denser z",
+    "detector": "Detectors  z → normality",
+    "selector": "Selectors  normality → Ñ",
+    "classifier": "Classifiers  (x, targets) → f",
+    "refiner": "Refiners  first labels → f",
+    "prior": "Class priors",
+}
+
+SHORT_COLUMNS = {"key", "name", "here", "train / test", "image"}
+"""Columns of a table that are not wrapped."""
+
+JsonFlag = Annotated[
+    bool, typer.Option("--json", help="One JSON array with all facts.")
+]
 
 app = typer.Typer(
     name="denspu",
@@ -31,10 +52,8 @@ data_app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
-app.command("fit")(fit)
-app.command("predict")(predict)
-app.command("evaluate")(evaluate)
-app.command("export")(export)
+for verb in (fit, predict, evaluate, export):
+    app.command(verb.__name__)(verb)
 
 
 def _print_version(wanted: bool) -> None:
@@ -79,20 +98,22 @@ def list_(
         str | None,
         typer.Option(help="Only one kind: method, detector, encoder, ..."),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="One JSON array with all facts.")
-    ] = False,
+    json: JsonFlag = False,
 ) -> None:
     """List the methods and parts, with what is known about each."""
-    from denspu.cli.listing import as_json, as_tables, chosen_entries
+    from denspu._registry import KINDS, registry
 
-    entries = chosen_entries(kind)
+    if kind is not None and kind not in KINDS:
+        raise InvalidParameterError(
+            f"--kind {kind} must be one of {', '.join(KINDS)}."
+            f"{did_you_mean(kind, KINDS)}"
+        )
+    entries = [entry for entry in registry() if kind in (None, entry.kind)]
     if json:
-        print(as_json(entries))
+        print_json([entry.facts() for entry in entries])
         return
-    from rich.console import Console
-
-    Console().print(*as_tables(entries), sep="\n")
+    groups = [[e for e in entries if e.kind == one] for one in KINDS]
+    _print_tables(_entries_table(group) for group in groups if group)
 
 
 @data_app.command("get")
@@ -114,24 +135,132 @@ def data_get(
 @data_app.command("info")
 def data_info(
     name: Annotated[str | None, typer.Argument(help="One data set.")] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="One JSON array with all facts.")
-    ] = False,
+    json: JsonFlag = False,
 ) -> None:
     """Show the data sets: sizes, classes, licence, and whether they are here."""
     from denspu.data import data_home, info
 
     facts = info(name)
     if json:
-        from json import dumps
-
-        print(dumps(facts, indent=1))
+        print_json(facts)
         return
+    _print_tables([_data_table(facts, data_home())])
+
+
+# --- tables --------------------------------------------------------------------------
+
+
+def _print_tables(tables: Iterable[Table]) -> None:
     from rich.console import Console
 
-    from denspu.cli.listing import data_table
+    Console().print(*tables, sep="\n")
 
-    Console().print(data_table(facts, data_home()))
+
+def _entries_table(entries: Sequence[Entry]) -> Table:
+    """Return the entries of one kind."""
+    kind = entries[0].kind
+    show_inputs = any(e.inputs != ("embedding",) for e in entries)
+    names = ["key", "what it does, and where it comes from"]
+    names += ["takes"] if show_inputs else []
+    names += ["assumes, needs, uses"] if kind == "method" else []
+    rows = []
+    for e in entries:
+        paper = f"\n[dim]{e.paper}[/dim]" if e.paper else ""
+        row = [e.key, f"{e.summary}{paper}"]
+        row += [", ".join(e.inputs)] if show_inputs else []
+        row += [_needs(e)] if kind == "method" else []
+        rows.append(row)
+    return _table(TITLES[kind], names, rows)
+
+
+def _needs(entry: Entry) -> str:
+    """Return a method's facts in a few words."""
+    words = [
+        entry.assumption,
+        None if entry.scenario == "any" else entry.scenario,
+        "a prior" if entry.needs_prior else None,
+        "a network" if entry.deep else None,
+        "known negatives" if entry.uses_known_negatives else None,
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def _data_table(facts: Iterable[dict[str, Any]], home: Path) -> Table:
+    rows = [
+        [
+            row["name"],
+            "yes" if row["present"] else "no",
+            f"{row['n_train']:,} / {row['n_test']:,}",
+            "×".join(map(str, row["shape"])),
+            ", ".join(str(row["classes"][c]) for c in row["positive"]),
+            row["licence"],
+        ]
+        for row in facts
+    ]
+    names = ("name", "here", "train / test", "image", "positive classes", "licence")
+    return _table(f"Data sets (cache: {home})", names, rows)
+
+
+def _table(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+    )
+    for name in names:
+        table.add_column(
+            name,
+            style="cyan" if name == names[0] else None,
+            no_wrap=name in SHORT_COLUMNS,
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+# --- errors --------------------------------------------------------------------------
+
+_ARGUMENT = re.compile(
+    r"""\b([a-z_]+)                                # a name
+    (?:\['([^']*)'\])?=                            # perhaps a key of it
+    (?:'([^']*)'|"([^"]*)"|(-?\w+(?:[.+-]\w+)*))?  # perhaps a value""",
+    re.VERBOSE,
+)
+
+
+def as_options(text: str, options: Mapping[str, str]) -> str:
+    """Write ``label_column='x'`` as ``--label-column x`` where there is that option.
+
+    Errors of the library name the arguments of its functions; options are called alike.
+    """
+
+    def told(found: re.Match[str]) -> str:
+        name, key, *values = found.groups()
+        if name not in options:
+            return found[0]
+        value = next((v for v in values if v is not None), None)
+        if value is None:
+            return options[name]
+        pair = value if key is None else f"{key}={value}"
+        return f"{options[name]} {pair if pair and ' ' not in pair else repr(pair)}"
+
+    return _ARGUMENT.sub(told, text)
+
+
+def options_of(command: Any, words: Sequence[str]) -> dict[str, str]:
+    """Return the options of the verb that was typed, by the name of the argument."""
+    for word in words:
+        verbs = getattr(command, "commands", {})
+        if word not in verbs:
+            break
+        command = verbs[word]
+    return {
+        param.name: max(param.opts, key=len)
+        for param in command.params
+        if param.opts[0].startswith("--")
+    }
 
 
 def main() -> None:

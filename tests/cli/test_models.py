@@ -1,4 +1,4 @@
-"""``denspu predict`` as a person meets it."""
+"""``denspu predict``, ``evaluate`` and ``export`` as a person meets them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ import pytest
 from tests.small import small
 from typer.testing import CliRunner
 
-from denspu import save
+from denspu import load, save
 from denspu.cli.app import app
-from denspu.cli.predict import model_folder
 from denspu.data import read_items
-from denspu.exceptions import DensPUError, DensPUWarning
-from denspu.runs import Reading
+from denspu.exceptions import DensPUError, DensPUWarning, InvalidParameterError
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +31,8 @@ def home(tmp_path_factory):
     rows = [f"{v},{'ab'[i % 2]}" for i, v in enumerate(x)]
     (top / "t.csv").write_text("u,town\n" + "\n".join(rows) + "\n1\n")
     items = read_items(top / "t.csv")
+    known = "\n".join(f"{i + 1},{int(t)}" for i, t in enumerate(truth[:80]))
+    (top / "labels.csv").write_text(f"item,label\n{known}\n")
     model = small("pu_bagging", random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DensPUWarning)
@@ -45,18 +45,10 @@ def run(*words):
     return CliRunner().invoke(app, list(map(str, words)))
 
 
-def test_the_run_folder_is_taken_for_its_model(home, tmp_path):
-    assert model_folder(home) == home / "model"
-    assert model_folder(home / "model") == home / "model"
-    assert model_folder(tmp_path) == tmp_path
-    words = "--model", home, home / "t.csv", "--out", tmp_path / "a.csv"
-    assert run("predict", *words).exit_code == 0
-
-
 def test_answers_and_what_is_said(home, tmp_path):
     out = tmp_path / "a.csv"
     answer = run(
-        "predict", "--model", home / "model", home / "t.csv", "--out", out,
+        "predict", "--model", home, home / "t.csv", "--out", out,
         "--threshold", "top=10", "--chunk", 8,
     )  # fmt: skip
     assert answer.exit_code == 0, answer.output
@@ -82,19 +74,6 @@ def test_json(home, tmp_path):
     assert isinstance(again.exception, DensPUError)
     assert "exists already" in str(again.exception)
     assert run(*words, "--overwrite").exit_code == 0
-
-
-def test_an_error_is_one_sentence(home, tmp_path):
-    words = ["--model", home / "model", home / "none.csv", "--out", tmp_path / "a.csv"]
-    done = subprocess.run(
-        [sys.executable, "-m", "denspu", "predict", *map(str, words)],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("denspu: ")
-    assert "neither a folder nor a file" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def hears_ctrl_c():
@@ -125,28 +104,50 @@ def test_ctrl_c_leaves_nothing_behind(home, tmp_path):
     assert list(out.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["predict", "evaluate"])
-def test_each_option_of_reading_goes_to_its_place(command, tmp_path, monkeypatch):
-    class Told(Exception):
-        pass
+def test_reading_that_differs_is_passed_on(home, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("u,town,who\n1,\xe9,x\n", encoding="latin-1")
+    words = ["--model", home, new, "--out", tmp_path / "a.csv", "--id-column", "who"]
+    assert isinstance(run("predict", *words).exception, DensPUError)
+    answer = run("predict", *words, "--encoding", "latin-1")
+    assert answer.exit_code == 0, answer.output
+    assert (tmp_path / "a.csv").read_text().splitlines()[1].startswith("x,")
 
-    def tell(*args, reading, **rest):
-        raise Told(reading)
 
-    monkeypatch.setattr(f"denspu.runs.{command}.{command}_files", tell)
-    given = {
-        "id_column": "i",
-        "text_column": "t",
-        "vector_column": "v",
-        "ids": tmp_path / "ids",
-        "encoding": "latin-1",
-    }
-    words = [
-        w
-        for name, value in given.items()
-        for w in (f"--{name}".replace("_", "-"), value)
-    ]
-    if command == "predict":
-        words += ["--out", tmp_path / "a.csv"]
-    answer = run(command, "--model", tmp_path, tmp_path, *words)
-    assert answer.exception.args == (Reading(**given),)
+def test_evaluate(home):
+    words = ["evaluate", "--model", home / "model", home / "t.csv"]
+    answer = run(*words)
+    assert isinstance(answer.exception, DensPUError)
+    assert "--labels FILE" in str(answer.exception)
+    words += ["--labels", home / "labels.csv"]
+    answer = run(*words)
+    assert answer.exit_code == 0, answer.output
+    assert "80 of 90 items have a true label" in answer.output
+    assert "estimated without" in answer.output
+    facts = json.loads(run(*words, "--json").stdout)
+    assert facts["n_matched"] == 80
+    expected = {"value", "low", "high", "estimate", "held"}
+    assert expected <= set(facts["figures"]["recall"])
+
+
+def test_export(blobs, tmp_path):
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name, reason="pip install 'denspu[onnx]'")
+    from denspu.persistence.onnx import session
+
+    model = small("elkan_noto", estimator="logistic").fit(blobs.X, blobs.y)
+    save(model, tmp_path / "model")
+    rows, file = tmp_path / "rows.npy", tmp_path / "m.onnx"
+    rows.write_text("not an array")
+    words = ["export", "--model", tmp_path / "model", "--onnx", file, "--rows", rows]
+    wrong = run(*words).exception
+    assert isinstance(wrong, InvalidParameterError)
+    assert "rows.npy cannot be read" in str(wrong)
+    assert not file.exists()
+    np.save(rows, blobs.X.astype(np.float32))
+    answer = run(*words)
+    assert answer.exit_code == 0, answer.output
+    assert "140 given rows compared with the model" in answer.output
+    score, _, decision = session(file)(blobs.X.astype(np.float32))
+    np.testing.assert_allclose(score, model.decision_function(blobs.X), atol=1e-4)
+    assert decision.tolist() == load(tmp_path / "model").predict(blobs.X).tolist()
