@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu.benchmark import Record, device_name, read_records, write_record
 from denspu.benchmark.runner import run_specs
 from denspu.benchmark.spec import Row, Spec

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from denspu import DensPU, load_dataset, make_pu
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu.benchmark import Record, measure, read_records, write_record
 from denspu.benchmark.tables import Value
 from denspu.data import Benchmark

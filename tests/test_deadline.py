@@ -6,15 +6,15 @@ import time
 
 import pytest
 
-from denspu import _deadline
-from denspu._deadline import Deadline
+from denspu import _machine
+from denspu._machine import Deadline
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """Return a list whose last entry is the time."""
     now = [100.0]
-    monkeypatch.setattr(_deadline.time, "perf_counter", lambda: now[-1])
+    monkeypatch.setattr(_machine.time, "perf_counter", lambda: now[-1])
     return now
 
 
@@ -55,7 +55,7 @@ def test_a_part_of_a_past_deadline_is_a_moment(clock):
     """``max_seconds=0`` would be refused, or taken for no limit at all."""
     clock.append(200.0)
     part = Deadline(10.0, began=100.0).part(0.5)
-    assert part.seconds == _deadline.MOMENT > 0
+    assert part.seconds == _machine.MOMENT > 0
 
 
 def test_it_cannot_be_moved():

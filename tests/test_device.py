@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from denspu import DensPU
-from denspu._device import available_devices, resolve_device
+from denspu._machine import available_devices, resolve_device
 from denspu.encoders import CAEEncoder
 from denspu.exceptions import DeviceError, InvalidParameterError
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from denspu._rising import HiddenPositive, Isotonic
+from denspu._scores import HiddenPositive, Isotonic
 
 
 def mixture(share, n_positive=300, n_unlabeled=5000, gap=2.0, seed=0):

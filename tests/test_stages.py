@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from denspu._stages import Stages, hearing, show
+from denspu._progress import Stages, hearing, show
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from denspu._threads import in_threads, n_threads
+from denspu._machine import in_threads, n_threads
 from denspu.exceptions import InvalidParameterError
 
 

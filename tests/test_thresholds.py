@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denspu._thresholds import otsu_cut, prior_cut, quantile_cut
+from denspu._scores import otsu_cut, prior_cut, quantile_cut
 
 SCORES = st.lists(st.integers(-20, 20), min_size=2, max_size=25).map(
     lambda values: np.array(values, dtype=float)

@@ -10,14 +10,16 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from denspu import DensPU
-from denspu._labels import check_count, validate_groups, validate_labels
 from denspu._validation import (
+    check_count,
     check_embedding,
     check_images,
     input_kind,
     take_rows,
     validate_embedding,
     validate_fit,
+    validate_groups,
+    validate_labels,
     validate_X,
 )
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError

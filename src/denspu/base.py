@@ -24,7 +24,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu._parameters import (
     About,
     Configured,
@@ -37,7 +37,7 @@ from denspu._parameters import (
     Rules as Rules,
 )
 from denspu._random import Randomness
-from denspu._thresholds import otsu_cut, prior_cut, quantile_cut
+from denspu._scores import otsu_cut, prior_cut, quantile_cut
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import (
     validate_embedding,

@@ -16,13 +16,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from denspu._device import resolve_device
 from denspu._folds import hold_out
-from denspu._labels import validate_groups, validate_labels
+from denspu._machine import resolve_device
 from denspu._parameters import About, Configured, Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
-from denspu._validation import validate_X
+from denspu._validation import validate_groups, validate_labels, validate_X
 from denspu.base import Rules
 from denspu.networks.backbones import BLOCKS, VGG16, build_backbone, suitable
 from denspu.networks.pixels import PixelScale, pack, to_tensor, unpack

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from denspu._deadline import MOMENT
+from denspu._machine import MOMENT
 from denspu._registry import registry
 from denspu.encoders import IdentityEncoder, TabularEncoder
 from denspu.exceptions import InvalidParameterError, UnusedInputWarning

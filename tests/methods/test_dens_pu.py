@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from denspu import DensPU
-from denspu._deadline import MOMENT
+from denspu._machine import MOMENT
 from denspu._share import known_share
 from denspu._validation import validate_fit
 from denspu.base import RARE

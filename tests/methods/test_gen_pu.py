@@ -8,7 +8,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from denspu import make
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu.exceptions import InvalidParameterError
 from denspu.methods.gen_pu import EndInTime, Game, GameRules, GenPU, Scale
 from denspu.networks.backbones import MLP

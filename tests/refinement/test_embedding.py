@@ -11,7 +11,7 @@ from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import f1_score, roc_auc_score
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu.base import RefinerInput
 from denspu.detectors import DensityRatio
 from denspu.exceptions import FewRowsWarning, InvalidParameterError

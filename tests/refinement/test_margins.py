@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu.base import RefinerInput
 from denspu.refinement.margins import cut_at, known_cut
 

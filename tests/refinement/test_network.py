@@ -13,8 +13,8 @@ import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
-from denspu import _deadline
-from denspu._deadline import Deadline
+from denspu import _machine
+from denspu._machine import Deadline
 from denspu._random import Randomness
 from denspu.base import RefinerInput
 from denspu.encoders import ContrastiveEncoder, IdentityEncoder, contrastive
@@ -571,7 +571,7 @@ def test_one_long_round_comes_before_several_short_ones(
     """An epoch takes a second: the first round may take all, half a round must fit."""
     now, taken = [0.0], []
     clock = SimpleNamespace(perf_counter=lambda: now[0])
-    monkeypatch.setattr(_deadline, "time", clock)
+    monkeypatch.setattr(_machine, "time", clock)
 
     def train(net, batches, loss, config, **more):
         now[0] += config.epochs

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu.base import RefinerInput
 from denspu.detectors import DensityRatio
 from denspu.exceptions import InvalidInputError, InvalidParameterError

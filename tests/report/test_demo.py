@@ -11,7 +11,7 @@ from matplotlib.image import imread
 from rich.console import Console
 
 from denspu import load_dataset
-from denspu._stages import Stage
+from denspu._progress import Stage
 from denspu.report import demo
 from denspu.report.demo_words import METRICS, words
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu.training import TensorBatches, TrainingConfig, train
 from denspu.training import budget as plan
 from denspu.training.budget import within

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from denspu._thresholds import prior_cut
+from denspu._scores import prior_cut
 from denspu._validation import take_rows
 from denspu.benchmark.record import Record
 from denspu.data import Benchmark, PUDataset

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._parameters import Number, OneOf, Whole, check
 from denspu._progress import progress
 from denspu.benchmark.cells import Cell, cells_of, failed, recorded, spec_hash

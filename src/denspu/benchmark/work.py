@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from sklearn.frozen import FrozenEstimator
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._random import Randomness
 from denspu._registry import prepare_part, registry
 from denspu.benchmark.cells import Cell

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process
 from typing import Any, Protocol
 
-from denspu._threads import n_threads
+from denspu._machine import n_threads
 from denspu.benchmark.cells import Cell, failed
 from denspu.benchmark.record import Record
 from denspu.benchmark.work import Place, died, run_cell, train_encoder

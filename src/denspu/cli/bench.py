@@ -150,7 +150,7 @@ def status(
     ] = Path("encoders"),
 ) -> None:
     """Print which cells have no record yet, and what these would take."""
-    from denspu._device import resolve_device
+    from denspu._machine import resolve_device
     from denspu.benchmark.record import read_records
     from denspu.benchmark.status import parts_of, status_markdown
 

@@ -17,8 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from denspu._machine import in_threads, n_threads
 from denspu._progress import progress
-from denspu._threads import in_threads, n_threads
 from denspu.data._items import Skipped
 from denspu.data._walk import MANY, reason_of, shown
 from denspu.exceptions import MissingDependencyError

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from denspu._machine import n_threads
 from denspu._progress import progress
-from denspu._threads import n_threads
 from denspu.data._image_headers import (
     FORMATS,
     SIXTEEN_BIT,

@@ -11,11 +11,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from denspu._labels import check_count, validate_groups
 from denspu._parameters import OneOf
 from denspu._random import Randomness
 from denspu._typing import BoolArray, IntArray, RandomState
-from denspu._validation import take_rows
+from denspu._validation import check_count, take_rows, validate_groups
 from denspu.data._dataset import Oracle, PUDataset
 from denspu.data._labelling import choose_groups, choose_rows, propensities
 from denspu.exceptions import (

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from denspu._folds import hold_groups
-from denspu._labels import validate_groups
 from denspu._parameters import Number
 from denspu._typing import IntArray
+from denspu._validation import validate_groups
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 

@@ -10,13 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from denspu._device import resolve_device
-from denspu._labels import validate_labels
+from denspu._machine import in_threads, n_threads, resolve_device
 from denspu._parameters import OneOf, Whole, check_parameters
 from denspu._random import Randomness
-from denspu._threads import in_threads, n_threads
 from denspu._typing import BoolArray, FloatArray, RandomState
-from denspu._validation import validate_embedding
+from denspu._validation import validate_embedding, validate_labels
 from denspu.base import CONTAMINATION_RULE, Detector, Rules, forget
 from denspu.detectors.neighbours import Metric, Neighbours
 from denspu.exceptions import InvalidInputError, LabelError

@@ -28,7 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from denspu._threads import in_threads, n_threads
+from denspu._machine import in_threads, n_threads
 from denspu._typing import FloatArray
 from denspu.exceptions import MissingDependencyError
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from denspu._threads import in_threads, n_threads
+from denspu._machine import in_threads, n_threads
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.detectors.forest import (
     Forest,

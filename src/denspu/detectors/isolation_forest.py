@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, Self
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._parameters import OneOf, Whole
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState

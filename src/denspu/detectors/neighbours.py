@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._parameters import OneOf, Whole
 from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray

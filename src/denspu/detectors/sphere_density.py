@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import torch
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._parameters import Number, OneOf
 from denspu._random import Randomness
 from denspu._typing import FloatArray

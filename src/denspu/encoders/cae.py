@@ -9,12 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from denspu._device import resolve_device
-from denspu._labels import validate_labels
+from denspu._machine import resolve_device
 from denspu._parameters import Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
-from denspu._validation import validate_X
+from denspu._validation import validate_labels, validate_X
 from denspu.base import Encoder, Rules
 from denspu.networks.backbones import keras_defaults
 from denspu.networks.pixels import PixelScale, to_tensor

@@ -20,13 +20,11 @@ from safetensors.torch import load_file, save_file
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from denspu._deadline import Deadline
-from denspu._device import resolve_device
-from denspu._labels import validate_labels
+from denspu._machine import Deadline, resolve_device
 from denspu._parameters import InstanceOf, Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
-from denspu._validation import validate_X
+from denspu._validation import validate_labels, validate_X
 from denspu.augment import PRESETS, ImageAugment, ImagePreset, RowAugment
 from denspu.base import Encoder, Rules
 from denspu.encoders.contrastive_training import ContrastiveLoss, train_encoder

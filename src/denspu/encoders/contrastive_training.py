@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu._random import Randomness
 from denspu.losses import nt_xent
 from denspu.networks.heads import ContrastiveModel

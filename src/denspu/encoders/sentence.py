@@ -16,7 +16,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._parameters import InstanceOf, OneOf, Whole, check_parameters
 from denspu._typing import FloatArray
 from denspu._validation import input_kind, validate_X

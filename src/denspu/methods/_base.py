@@ -32,7 +32,7 @@ from denspu._parameters import (
     check_parameters,
 )
 from denspu._random import Randomness
-from denspu._rising import HiddenPositive
+from denspu._scores import HiddenPositive
 from denspu._share import Counts, Share
 from denspu._typing import FloatArray, IntArray, RandomState
 from denspu._validation import PUInput, take_rows, validate_fit, validate_X

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from denspu._progress import Stages
 from denspu._random import Randomness
-from denspu._stages import Stages
 from denspu._typing import BoolArray, FloatArray
 from denspu._validation import PUInput
 from denspu.methods._boundary import (

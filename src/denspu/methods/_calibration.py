@@ -9,7 +9,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from denspu._parameters import OneOf, Rule
-from denspu._rising import Isotonic
+from denspu._scores import Isotonic
 from denspu._typing import BoolArray, FloatArray, IntArray
 
 Calibration = Callable[[FloatArray], FloatArray]

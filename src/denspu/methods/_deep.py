@@ -16,8 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from denspu._deadline import Deadline
-from denspu._device import resolve_device
+from denspu._machine import Deadline, resolve_device
 from denspu._parameters import InstanceOf, Number, OneOf, Part, Whole
 from denspu._random import Randomness
 from denspu._registry import give_time, prepare_part, refuse_kind, resolve_part

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._parameters import OneOf, Part, Whole
 from denspu._random import Randomness
 from denspu._registry import prepare_part, refuse_kind, resolve_part

@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 from sklearn.utils.validation import has_fit_parameter
 
-from denspu._device import resolve_device
 from denspu._folds import deal_folds, groups_argument, same_rows
+from denspu._machine import resolve_device
 from denspu._parameters import OneOf, Part
 from denspu._random import Randomness
 from denspu._registry import prepare_part, refuse_kind, registry, resolve_part

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
+from denspu._progress import Stages
 from denspu._random import Randomness
 from denspu._share import Counts, Share
-from denspu._stages import Stages
 from denspu._typing import FloatArray
 from denspu._validation import PUInput
 from denspu.base import RefinerInput

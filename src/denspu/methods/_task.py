@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray
 from denspu.training import (

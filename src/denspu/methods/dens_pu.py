@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from denspu._deadline import Deadline
-from denspu._device import resolve_device
+from denspu._machine import Deadline, resolve_device
 from denspu._parameters import Number, OneOf, Part, Whole
+from denspu._progress import Stages
 from denspu._random import Randomness
 from denspu._registry import (
     Kind,
@@ -28,7 +28,6 @@ from denspu._registry import (
     resolve_part,
 )
 from denspu._share import Share, known_share
-from denspu._stages import Stages
 from denspu._typing import FloatArray, RandomState
 from denspu._validation import PUInput, allows_nan, check_embedding, validate_X
 from denspu.base import Rules, forget, in_fixed_rows

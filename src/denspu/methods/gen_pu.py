@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu._parameters import Number, Whole
 from denspu._typing import RandomState
 from denspu.base import Rules

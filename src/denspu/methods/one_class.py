@@ -15,8 +15,8 @@ from denspu._folds import deal_folds
 from denspu._parameters import Number, OneOf, Part, Whole
 from denspu._random import Randomness
 from denspu._registry import prepare_part, resolve_part
+from denspu._scores import quantile_cut
 from denspu._share import Counts, Share
-from denspu._thresholds import quantile_cut
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu._validation import PUInput
 from denspu.base import Rules, forget

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
-from denspu._labels import check_count
 from denspu._parameters import Number, OneOf, Whole
 from denspu._typing import FloatArray, IntArray, RandomState
+from denspu._validation import check_count
 from denspu.base import Rules
 from denspu.methods._estimator import (
     ESTIMATOR_RULES,

@@ -26,10 +26,10 @@ ROOMS = (
 
 OWN = (
     "denspu._evidence:Evidence",
-    "denspu._rising:HiddenPositive",
-    "denspu._rising:Isotonic",
-    "denspu._stages:Stage",
-    "denspu._stages:Stages",
+    "denspu._scores:HiddenPositive",
+    "denspu._scores:Isotonic",
+    "denspu._progress:Stage",
+    "denspu._progress:Stages",
     "denspu.metrics._pu:Figure",
     "denspu.metrics._pu:PUReport",
     "denspu.metrics._pu_threshold:ThresholdChoice",

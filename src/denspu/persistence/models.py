@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._version import __version__
 from denspu.exceptions import DeviceError, ModelFileError, ModelVersionWarning
 from denspu.persistence.arrays import ArrayReader, MissingEntry, WrongEntry

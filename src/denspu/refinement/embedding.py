@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu._parameters import Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState

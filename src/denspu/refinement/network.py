@@ -29,10 +29,10 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._parameters import Number, OneOf, Whole, check_parameters
 from denspu._random import Randomness
-from denspu._thresholds import prior_cut
+from denspu._scores import prior_cut
 from denspu._typing import FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, Rules, forget
 from denspu.exceptions import InvalidParameterError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from torch import Tensor, nn
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._typing import BoolArray, FloatArray
 from denspu.base import RefinerInput
 from denspu.refinement.network_copies import Copies

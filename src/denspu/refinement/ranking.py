@@ -18,10 +18,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 
 from denspu._folds import deal_folds
+from denspu._machine import in_threads, n_threads
 from denspu._parameters import OneOf, Whole, check_parameters
 from denspu._random import Randomness
-from denspu._threads import in_threads, n_threads
-from denspu._thresholds import prior_cut
+from denspu._scores import prior_cut
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
 from denspu.base import Refiner, RefinerInput, Rules

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from denspu._stages import Stages
+from denspu._progress import Stages
 from denspu._typing import FloatArray, IntArray
 from denspu.data import load_dataset, make_pu
 from denspu.methods.dens_pu import DensPU

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from denspu._stages import Stage, show
+from denspu._progress import Stage, show
 
 if TYPE_CHECKING:
     from rich.console import Console

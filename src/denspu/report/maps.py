@@ -10,9 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import NDArray
 
-from denspu._labels import validate_labels
 from denspu._typing import FloatArray
-from denspu._validation import check_embedding
+from denspu._validation import check_embedding, validate_labels
 from denspu.exceptions import InvalidInputError, did_you_mean
 from denspu.report.style import (
     ROLES,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from denspu._progress import Stage, hearing
 from denspu._registry import Entry
-from denspu._stages import Stage, hearing
 from denspu._typing import BoolArray
 from denspu._words import does, many
 from denspu.data import join

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from denspu._device import resolve_device
+from denspu._machine import resolve_device
 from denspu._parameters import Number
 from denspu._registry import Entry, registry
 from denspu.data._items import ItemKind

@@ -18,8 +18,8 @@ from typing import Any, Self
 import numpy as np
 from safetensors import SafetensorError
 
-from denspu._device import resolve_device
 from denspu._frame import Frame
+from denspu._machine import resolve_device
 from denspu._validation import PUInput
 from denspu._version import __version__
 from denspu.encoders import ContrastiveEncoder

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from denspu._stages import Stage
+from denspu._progress import Stage
 from denspu._typing import BoolArray
 from denspu._words import NOUNS, does, many
 from denspu.runs.facts import RunFacts

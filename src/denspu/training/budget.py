@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from denspu._deadline import Deadline
+from denspu._machine import Deadline
 from denspu._random import Randomness
 from denspu.training.batches import Batches
 from denspu.training.config import TrainingConfig

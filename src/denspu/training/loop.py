@@ -17,7 +17,7 @@ from typing import Protocol, cast, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from denspu._device import on_device
+from denspu._machine import on_device
 from denspu._progress import progress
 from denspu.exceptions import CompileWarning, DensPUError
 from denspu.training.batches import Batch, Batches

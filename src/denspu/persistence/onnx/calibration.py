@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from denspu._rising import HiddenPositive, Isotonic
+from denspu._scores import HiddenPositive, Isotonic
 from denspu.methods._calibration import Sigmoid
 from denspu.persistence.onnx.parts.basics import Part
 from denspu.persistence.onnx.parts.scores import Logistic, Steps
@@ -33,7 +33,7 @@ def posterior_twin(found: Any) -> nn.Module:
 
 
 class Hidden(Part):
-    """P(y = 1) of rows of U by their score (:class:`denspu._rising.HiddenPositive`)."""
+    """P(y = 1) of rows of U by their score (:class:`denspu._scores.HiddenPositive`)."""
 
     factor: Tensor
 
