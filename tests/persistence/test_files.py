@@ -469,14 +469,6 @@ def test_a_taken_folder(model, saved, tmp_path):
     assert (saved / "notes.txt").read_text() == "mine"
 
 
-def test_replacing_where_names_cannot_be_swapped(model, saved, tmp_path, monkeypatch):
-    monkeypatch.setattr(folders, "_exchange", lambda one, other: False)
-    model.extra_ = "new"
-    save(model, saved, overwrite=True)
-    assert load(saved).extra_ == "new"
-    assert os.listdir(tmp_path) == ["model"]
-
-
 def test_an_empty_folder_and_folders_above_are_fine(model, tmp_path):
     (tmp_path / "a").mkdir()
     save(model, tmp_path / "a")
@@ -484,7 +476,7 @@ def test_an_empty_folder_and_folders_above_are_fine(model, tmp_path):
     load(tmp_path / "b" / "c" / "d")
 
 
-@pytest.mark.parametrize("step", ["write", "save_file", "seal"])
+@pytest.mark.parametrize("step", ["save_file", "seal"])
 def test_a_full_disk_leaves_nothing(model, saved, tmp_path, monkeypatch, step):
     before = {p.name: p.read_bytes() for p in saved.iterdir()}
 

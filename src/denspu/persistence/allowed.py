@@ -8,6 +8,7 @@ loaded.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib import import_module
 
 ROOMS = (
@@ -149,6 +150,9 @@ LAYERS = tuple(
 )
 """Layers of torch that networks, also a user's own, may be built of."""
 
+MOVED: Mapping[str, str] = {}
+"""Classes that older models name where they lay then → where they are now."""
+
 NAMED = frozenset((*OWN, *SKLEARN, *INSIDE, *LAYERS))
 
 _OWN_NAME = re.compile(r"denspu\.(\w+)((?:\.\w+)*):(\w+)", re.ASCII)
@@ -167,11 +171,17 @@ def name_of(cls: type) -> str | None:
     return next((name for name in known if find(name) is cls), None)
 
 
+def current(name: str) -> str:
+    """Return the name that a class has today."""
+    return MOVED.get(name, name)
+
+
 def find(name: str) -> type | None:
     """Return the class of that name if models may hold it, else None.
 
     Nothing outside the list is imported, whatever the name says.
     """
+    name = current(name)
     own = _OWN_NAME.fullmatch(name)
     if name not in NAMED and not (own and own[1] in ROOMS):
         return None

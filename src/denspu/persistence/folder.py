@@ -7,17 +7,12 @@ run, whoever wrote them.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
-import os
-import shutil
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from denspu._files import as_json
 from denspu.exceptions import ModelFileError
 
 CONFIG, ARRAYS, MANIFEST = "config.json", "arrays.safetensors", "manifest.json"
@@ -57,92 +52,15 @@ def check_target(target: Path, overwrite: bool) -> None:
         raise ModelFileError(f"{target} is a file. Choose a folder for the model.")
 
 
-@contextmanager
-def new_folder(target: Path, overwrite: bool) -> Iterator[Path]:
-    """Give a folder to write in, and put it in the target's place in the end.
-
-    Whatever goes wrong, the target is as it was and nothing else is left.
-    """
-    made = [p for p in reversed(target.parents) if not p.exists()]
-    work = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        work.mkdir()
-        yield work
-        _flush(work)
-        _put(work, target, overwrite)
-    except BaseException:
-        shutil.rmtree(work, ignore_errors=True)
-        for parent in reversed(made):
-            with suppress(OSError):
-                parent.rmdir()
-        raise
-    with suppress(OSError):
-        _flush(target.parent)
-
-
-def _put(work: Path, target: Path, overwrite: bool) -> None:
-    """Move the finished folder into place, in one step where the system can."""
-    if not (overwrite and target.is_dir()):
-        os.rename(work, target)
-        return
-    old = work
-    if not _exchange(work, target):
-        old = work.with_suffix(".old")
-        os.rename(target, old)
-        try:
-            os.rename(work, target)
-        except OSError:
-            os.rename(old, target)
-            raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Swap two names in one step, if the system knows how (Linux does)."""
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    try:
-        swap = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):
-        return False
-    first, second = os.fsencode(one), os.fsencode(other)
-    return bool(
-        swap(here, ctypes.c_char_p(first), here, ctypes.c_char_p(second), exchange) == 0
-    )
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file and see it onto the disk."""
-    with path.open("wb") as file:
-        file.write(content)
-    _flush(path)
-
-
-def _flush(path: Path) -> None:
-    if path.is_dir() and os.name == "nt":
-        return
-    handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def seal(work: Path) -> None:
     """Write the manifest of the files in a folder."""
     files = {}
     mode = (work / CONFIG).stat().st_mode
     for name in (*FILES, *(name for name in EXTRAS if (work / name).is_file())):
         (work / name).chmod(mode)  # safetensors keeps its file to the owner
-        _flush(work / name)
         files[name] = _facts(work / name)
     manifest = {"format": FORMAT, "version": VERSION, "files": files}
-    write(work / MANIFEST, as_json(manifest))
-
-
-def as_json(content: Any) -> bytes:
-    """Return JSON as it is written here."""
-    return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
+    (work / MANIFEST).write_bytes(as_json(manifest))
 
 
 def _facts(path: Path) -> dict[str, Any]:

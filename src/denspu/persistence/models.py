@@ -17,6 +17,7 @@ from safetensors.numpy import save_file
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from denspu._files import as_json, new_folder
 from denspu._machine import resolve_device
 from denspu._version import __version__
 from denspu.exceptions import DeviceError, ModelFileError, ModelVersionWarning
@@ -25,14 +26,11 @@ from denspu.persistence.folder import (
     ARRAYS,
     CONFIG,
     EXTRAS,
-    as_json,
     check_folder,
     check_target,
     manifest_of,
-    new_folder,
     read_json,
     seal,
-    write,
 )
 from denspu.persistence.values import Reader, Writer
 
@@ -95,11 +93,11 @@ def save(
     config = as_json({"versions": versions(), "model": tree})
     beside = {_extra_file(name): as_json(held) for name, held in (extra or {}).items()}
     try:
-        with new_folder(target, overwrite) as work:
-            write(work / CONFIG, config)
+        with new_folder(target, overwrite=overwrite) as work:
+            (work / CONFIG).write_bytes(config)
             save_file(writer.arrays.entries, work / ARRAYS)
             for name, content in beside.items():
-                write(work / name, content)
+                (work / name).write_bytes(content)
             seal(work)
     except (OSError, SafetensorError) as error:
         raise ModelFileError(

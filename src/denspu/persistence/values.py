@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from denspu.exceptions import ModelFileError
-from denspu.persistence.allowed import find, name_of
+from denspu.persistence.allowed import current, find, name_of
 from denspu.persistence.arrays import (
     ArrayReader,
     ArrayWriter,
@@ -276,7 +276,7 @@ class Reader:
                 "a denspu at least as new as theirs."
             )
         state = {key: self.value(v) for key, v in node["state"].items()}
-        return put_together(name, cls, state)
+        return put_together(current(name), cls, state)
 
     def _array(self, node: Node) -> Any:
         return self._arrays.array(node)

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 
+from denspu._files import as_json, new_folder
 from denspu.exceptions import ModelFileError, RunFolderError
 from denspu.persistence import load_extra, save
-from denspu.persistence.folder import as_json, new_folder, write
 from denspu.persistence.values import Writer
 from denspu.runs.facts import RunFacts, RunRows
 from denspu.runs.resume import WorkFolder
@@ -78,10 +78,10 @@ def write_run(
         RUN: as_json(facts.to_json()),
     }
     try:
-        with new_folder(target, overwrite) as work:
+        with new_folder(target, overwrite=overwrite) as work:
             save(model, work / MODEL, extra={"input": dict(how_to_read)})
             for name, content in texts.items():
-                write(work / name, content)
+                (work / name).write_bytes(content)
             write_parquet(work / SCORES_PARQUET, rows)
             if report is not None:
                 report(work / REPORT, facts, rows)

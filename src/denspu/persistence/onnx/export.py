@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from denspu._files import new_file
 from denspu.exceptions import InvalidParameterError, ModelFileError
 from denspu.methods._base import PUClassifier
 from denspu.persistence.onnx.answers import answers_twin
 from denspu.persistence.onnx.compare import compare
-from denspu.persistence.onnx.file import beside, write
 from denspu.persistence.onnx.graph import describe, graph_of
 from denspu.persistence.onnx.inputs import InputSpec, as_rows, drawn_rows, input_spec
 from denspu.persistence.onnx.parts.rows import Pixels
@@ -108,14 +110,23 @@ def export_onnx(
     twin = answers_twin(model, spec.dtype)
     tolerance = usual_tolerance(twin) if tolerance is None else float(tolerance)
     proto = graph_of(twin, rows, spec, opset, type(model))
-    with beside(path, overwrite) as work:
-        write(proto, work)
+    with _in_place(path, overwrite) as work:
+        work.write_bytes(proto.SerializeToString())
         found = compare(model, work, spec, rows, tolerance)
         facts = {"rows_compared": len(rows), "rows": source, "tolerance": tolerance}
         describe(proto, model, spec, {**facts, **found})
-        write(proto, work)
+        work.write_bytes(proto.SerializeToString())
         size = work.stat().st_size
     return OnnxExport(path, size, len(rows), source, **found)
+
+
+@contextmanager
+def _in_place(path: Path, overwrite: bool) -> Iterator[Path]:
+    try:
+        with new_file(path, overwrite=overwrite) as work:
+            yield work
+    except FileExistsError:
+        raise ModelFileError(f"{path} exists already.") from None
 
 
 def _check_arguments(
