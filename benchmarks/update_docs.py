@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # some scripts use others
 PAGES = (
     "README.md",
+    "docs/measured.md",
     "docs/paper.md",
     "docs/detectors.md",
     "docs/methods.md",
@@ -31,6 +32,7 @@ PAGES = (
     "docs/methods/vpu.md",
 )
 SOURCES = {
+    "headline": "headline.py",
     "digits": "digits.py",
     "paper": "paper_preset.py",
     "detectors": "detectors.py",
