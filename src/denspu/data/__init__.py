@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from denspu.data._cache import data_home as data_home
     from denspu.data._dataset import Oracle as Oracle
     from denspu.data._dataset import PUDataset as PUDataset
+    from denspu.data._disk import Skipped as Skipped
     from denspu.data._duplicates import Duplicates as Duplicates
     from denspu.data._duplicates import find_duplicates as find_duplicates
     from denspu.data._fetch import get as get
     from denspu.data._fetch import info as info
     from denspu.data._items import Items as Items
-    from denspu.data._items import Skipped as Skipped
-    from denspu.data._iterate import iter_items as iter_items
-    from denspu.data._join import Joined as Joined
-    from denspu.data._join import join as join
+    from denspu.data._items import Joined as Joined
+    from denspu.data._items import join as join
     from denspu.data._pu import make_pu as make_pu
-    from denspu.data._read import read_items as read_items
-    from denspu.data._read import read_pair as read_pair
+    from denspu.data._reading import iter_items as iter_items
+    from denspu.data._reading import read_items as read_items
+    from denspu.data._reading import read_pair as read_pair
     from denspu.data._shortcuts import find_shortcuts as find_shortcuts
     from denspu.data._split import holdout as holdout
 
@@ -34,22 +34,22 @@ _HOME = {
     "Benchmark": "denspu.data._benchmark",
     "Duplicates": "denspu.data._duplicates",
     "Items": "denspu.data._items",
-    "Joined": "denspu.data._join",
+    "Joined": "denspu.data._items",
     "Oracle": "denspu.data._dataset",
     "PUDataset": "denspu.data._dataset",
-    "Skipped": "denspu.data._items",
+    "Skipped": "denspu.data._disk",
     "data_home": "denspu.data._cache",
     "find_duplicates": "denspu.data._duplicates",
     "find_shortcuts": "denspu.data._shortcuts",
     "get": "denspu.data._fetch",
     "holdout": "denspu.data._split",
     "info": "denspu.data._fetch",
-    "iter_items": "denspu.data._iterate",
-    "join": "denspu.data._join",
+    "iter_items": "denspu.data._reading",
+    "join": "denspu.data._items",
     "load_dataset": "denspu.data._benchmark",
     "make_pu": "denspu.data._pu",
-    "read_items": "denspu.data._read",
-    "read_pair": "denspu.data._read",
+    "read_items": "denspu.data._reading",
+    "read_pair": "denspu.data._reading",
 }
 
 __all__ = [

@@ -1,29 +1,25 @@
-"""What reading a folder or a file gives: items, their facts, what was skipped."""
+"""What reading a folder or a file gives: items, their facts, what was skipped.
+
+Two of them, P and U, become the ``X`` and ``y`` of ``fit`` by :func:`join`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from denspu._validation import take_rows
 from denspu._words import many
+from denspu.data._disk import Skipped
 from denspu.data.kinds import kind_of
-from denspu.exceptions import InvalidInputError, InvalidParameterError, did_you_mean
+from denspu.exceptions import InvalidInputError, LabelError
 
-ItemKind: TypeAlias = Literal["image", "table", "text", "embedding"]
-KINDS: tuple[ItemKind, ...] = ("image", "table", "text", "embedding")
-DIGEST = 16
-
-
-class Skipped(NamedTuple):
-    """One item that could not be used."""
-
-    item: str
-    reason: str
+FEWEST = 2
+"""Labelled positives needed to describe a class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +30,8 @@ class Items:
     themselves, to ``read_items(..., like=)`` and new files come out in the same form.
     """
 
-    kind: ItemKind
+    kind: str
+    """A name of :func:`denspu.data.kinds.kinds`."""
     X: Any
     """Images N×H×W×C (uint8 or uint16), a Frame, a list of texts, or a float array."""
     ids: list[str]
@@ -62,10 +59,6 @@ class Items:
 
     def take(self, rows: Any) -> Items:
         """Return some of the items, by mask or by position."""
-        from dataclasses import replace
-
-        import numpy as np
-
         rows = np.asarray(rows)
         at = np.flatnonzero(rows) if rows.dtype == bool else rows
         X = self.X
@@ -78,58 +71,40 @@ class Items:
             aside={name: values[at] for name, values in self.aside.items()},
         )
 
+    @staticmethod
+    def together(parts: Sequence[Items]) -> Items:
+        """Put pieces of one source together."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+
+        def column(name: str, key: str) -> NDArray[Any]:
+            return np.concatenate([getattr(part, name)[key] for part in parts])
+
+        labels = [part.labels for part in parts if part.labels is not None]
+        return replace(
+            first,
+            X=kind_of(first).concatenate([part.X for part in parts]),
+            ids=[name for part in parts for name in part.ids],
+            facts={key: column("facts", key) for key in first.facts},
+            skipped=[one for part in parts for one in part.skipped],
+            notes=[note for part in parts for note in part.notes],
+            labels=np.concatenate(labels) if labels else None,
+            aside={key: column("aside", key) for key in first.aside},
+            seconds=sum(part.seconds for part in parts),
+        )
+
     def summary(self) -> str:
         """Return one line: how many of what, how fast, how many skipped."""
-        parts = [many(len(self), kind_of(self).noun)]
-        if self.kind == "image":
-            height, width, channels = self.X.shape[1:]
-            parts.append(f"{height}×{width}×{channels} {self.X.dtype}")
+        kind = kind_of(self)
+        parts = [many(len(self), kind.noun)]
+        if kind.shows == "picture":
+            shape = "×".join(map(str, self.X.shape[1:]))
+            parts.append(f"{shape} {self.X.dtype}")
             parts.append(f"{self.per_second:,.0f} a second")
         if self.skipped:
             parts.append(f"{len(self.skipped):,} skipped")
         return " · ".join(parts)
-
-
-class SeenIds:
-    """Are all ids of a long source different? Sixteen bytes an id are kept."""
-
-    def __init__(self) -> None:
-        self.digests = bytearray()
-        self.n_different = 0
-
-    def __len__(self) -> int:
-        return len(self.digests) // DIGEST
-
-    @staticmethod
-    def digest(name: str) -> bytes:
-        """Return the bytes that stand for an id."""
-        return blake2b(name.encode(), digest_size=DIGEST).digest()
-
-    def add(self, ids: Iterable[str]) -> None:
-        """Note some ids."""
-        for name in ids:
-            self.digests += self.digest(name)
-
-    def twice(self) -> set[bytes]:
-        """Return the digests that were noted more than once."""
-        import numpy as np
-
-        pairs = np.frombuffer(self.digests, dtype=[("a", "<u8"), ("b", "<u8")])
-        ordered = np.sort(pairs, order=("a", "b"))
-        again = ordered[1:][ordered[1:] == ordered[:-1]]
-        self.n_different = len(ordered) - len(again)
-        return {one.tobytes() for one in again}
-
-
-def need_column(names: Sequence[str], wanted: str, argument: str, where: str) -> str:
-    """Return ``wanted``, or say which columns there are."""
-    if wanted in names:
-        return wanted
-    shown = ", ".join(map(repr, names[:12])) + (" and more" if len(names) > 12 else "")
-    raise InvalidParameterError(
-        f"{argument}={wanted!r}: {where} has no such column."
-        f"{did_you_mean(wanted, names)} It has: {shown}."
-    )
 
 
 def need_some(items: Items) -> Items:
@@ -144,13 +119,68 @@ def nothing_left(
 ) -> Exception:
     """Return the error for a source of which no item could be used."""
     if not n_skipped:
-        needed = {
-            "text": f"{source} is empty; one text a line is needed.",
-            "table": f"{source} has a header and no rows.",
-        }
-        return InvalidInputError(needed.get(kind, f"{source} holds no {kind}."))
+        return InvalidInputError(f"{source} {kind_of(kind).empty}.")
     first = "; ".join(f"{item}: {reason}" for item, reason in skipped[:3])
     return InvalidInputError(
         f"None of the {n_skipped} {kind_of(kind).noun}s in {source} could be "
         f"used ({first}). Check that the files are whole and that you may read them."
     )
+
+
+class Joined(NamedTuple):
+    """Rows ready for ``fit``: positives first, where they came from two sources."""
+
+    X: Any
+    y: NDArray[np.int64]
+    ids: list[str]
+
+
+def join(P: Items, U: Items | None = None) -> Joined:
+    """Put P and U together, or take the labels of one table.
+
+    Parameters
+    ----------
+    P : Items
+        The labelled positives; or all rows, if read with a ``label_column``.
+    U : Items, optional
+        The unlabelled items, in the same form as P (see ``read_pair``).
+
+    Returns
+    -------
+    X, y, ids
+        ``y`` is 1 for a labelled positive and 0 for an unlabelled item.
+    """
+    if U is None:
+        return _one_table(P)
+    if P.kind != U.kind:
+        raise InvalidInputError(
+            f"{P.source} holds {P.kind} items and {U.source} {U.kind} items. Give both "
+            "in the same form."
+        )
+    if len(P) < FEWEST:
+        raise LabelError(
+            f"{P.source} has {len(P)} usable item; at least {FEWEST} labelled "
+            "positives are needed to describe a class. Add some."
+        )
+    y = np.r_[np.ones(len(P), np.int64), np.zeros(len(U), np.int64)]
+    return Joined(kind_of(P).stack(P, U), y, [*P.ids, *U.ids])
+
+
+def _one_table(items: Items) -> Joined:
+    if items.labels is None:
+        raise InvalidInputError(
+            f"{items.source} was read without labels. Pass U as well, or read it with "
+            "label_column=."
+        )
+    n = int(items.labels.sum())
+    if n < FEWEST:
+        raise LabelError(
+            f"{items.source} has {n} labelled positive(s); at least {FEWEST} are "
+            "needed. Mark positives with 1 in the label column."
+        )
+    if n == len(items):
+        raise LabelError(
+            f"Every row of {items.source} is labelled positive. Add the rows to be "
+            "judged, with 0 or nothing as label."
+        )
+    return Joined(items.X, items.labels, items.ids)

@@ -1,7 +1,8 @@
 """CSV, TSV and Parquet → a table as the file has it (:class:`RawTable`).
 
-Encodings, delimiters, gaps and broken rows are met here; what a column means is found
-in ``_columns.py``, and what a row is called in ``_rows.py``.
+Encodings, delimiters, gaps and broken rows are met here. What a column means is found
+in ``kinds/table.py``. CSV goes through the standard library, so that a core install
+reads it: pyarrow takes 170 MB, and would read 01234 as a number.
 """
 
 from __future__ import annotations
@@ -9,41 +10,47 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import chain, count
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from denspu.data._items import Skipped
-from denspu.data._lines import decoding, no_permission, open_text
-from denspu.exceptions import InvalidInputError, MissingDependencyError
+from denspu.data._disk import (
+    Opener,
+    Skipped,
+    no_permission,
+    open_binary,
+    open_text,
+    suffix,
+)
+from denspu.exceptions import (
+    InvalidInputError,
+    InvalidParameterError,
+    LabelError,
+    MissingDependencyError,
+    did_you_mean,
+)
 
-CSV_SUFFIXES = frozenset({".csv", ".tsv", ".tab"})
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
+TABLE_SUFFIXES = frozenset({".csv", ".tsv", ".tab"}) | PARQUET_SUFFIXES
 
 GAPS = frozenset(
-    [
-        "",
-        "#n/a",
-        "n/a",
-        "na",
-        "nan",
-        "-nan",
-        "null",
-        "none",
-        "<na>",
-        "#na",
-        "?",
-    ]  # the first is ""
+    ("", "#n/a", "n/a", "na", "nan", "-nan", "null", "none", "<na>", "#na", "?")
 )
+POSITIVE = frozenset({"1", "1.0", "true"})
+UNLABELED = frozenset({"0", "0.0", "-1", "-1.0", "false"})
+
 LONGEST_CELL = 64 * 1024**2
 CELL_BYTES = 60
 """Memory of a short cell beyond its characters."""
 PARQUET_BUFFER = 1 << 20
+DIGEST = 16
 
 
 @dataclass(eq=False)
@@ -66,21 +73,25 @@ class RawTable:
         return list(self.columns)
 
 
-def read_raw(path: Path, encoding: str) -> RawTable:
+def read_raw(path: Path, encoding: str, opener: Opener = open_binary) -> RawTable:
     """Read a table file as it stands."""
-    return next(raw_chunks(path, encoding, None, None))
+    return next(raw_chunks(path, encoding, None, None, opener))
 
 
 def raw_chunks(
-    path: Path, encoding: str, rows: int | None, max_bytes: int | None
+    path: Path,
+    encoding: str,
+    rows: int | None,
+    max_bytes: int | None,
+    opener: Opener = open_binary,
 ) -> Iterator[RawTable]:
     """Read a table file as it stands, at most so many rows or bytes at a time.
 
     One table at least is given, perhaps without rows. ``None`` is no limit.
     """
-    if path.suffix.lower() in PARQUET_SUFFIXES:
-        return _parquet_chunks(path, rows, max_bytes)
-    return _csv_chunks(path, encoding, rows, max_bytes)
+    if suffix(path.name) in PARQUET_SUFFIXES:
+        return _parquet_chunks(path, rows, max_bytes, opener)
+    return _csv_chunks(path, encoding, rows, max_bytes, opener)
 
 
 def _different(names: Sequence[str], path: Path) -> list[str]:
@@ -98,20 +109,21 @@ def _different(names: Sequence[str], path: Path) -> list[str]:
 
 
 def _csv_chunks(
-    path: Path, encoding: str, rows: int | None, max_bytes: int | None
+    path: Path, encoding: str, rows: int | None, max_bytes: int | None, opener: Opener
 ) -> Iterator[RawTable]:
-    with open_text(path, encoding) as file:
-        with decoding(file, path, encoding):
-            first = next((line for line in file if line.strip()), None)
+    with open_text(path, encoding, opener) as file:
+        first = next((line for line in file if line.strip()), None)
         if first is None:
             raise InvalidInputError(f"{path} is empty; a header and rows are needed.")
         delimiter = _delimiter(path, first)
         lines = csv.reader(chain([first], file), delimiter=delimiter)
-        with _csv_errors(file, path, encoding, lines):
-            header = _header_names(next(lines), path)
+        with _csv_errors(path, lines):
+            cells = next(lines)
+        named = [cell.strip() or f"column {i}" for i, cell in enumerate(cells, start=1)]
+        header = _different(named, path)
         numbered = enumerate(lines, start=1)
         for i in count():
-            with _csv_errors(file, path, encoding, lines):
+            with _csv_errors(path, lines):
                 table, more = _csv_table(str(path), header, numbered, rows, max_bytes)
             table.decimal_comma = delimiter == ";"
             if i == 0 or table.rows or table.skipped:
@@ -154,38 +166,25 @@ def _csv_table(
 
 
 @contextmanager
-def _csv_errors(file: IO[str], path: Path, encoding: str, lines: Any) -> Iterator[None]:
+def _csv_errors(path: Path, lines: Any) -> Iterator[None]:
     """Allow long cells while reading, and say what is wrong with a table."""
-    with _long_cells(), decoding(file, path, encoding):
-        try:
-            yield
-        except csv.Error as error:
-            raise InvalidInputError(
-                f"{path.name} is not a readable table: {error} (line {lines.line_num})."
-            ) from error
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Allow long documents in a cell; the limit of ``csv`` is put back."""
     before = csv.field_size_limit(LONGEST_CELL)
     try:
         yield
+    except csv.Error as error:
+        raise InvalidInputError(
+            f"{path.name} is not a readable table: {error} (line {lines.line_num})."
+        ) from error
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(before)  # it belongs to the whole process
 
 
 def _delimiter(path: Path, first: str) -> str:
     """Return the tab of a TSV, else what the header line has most of."""
-    if path.suffix.lower() in (".tsv", ".tab"):
+    if suffix(path.name) in (".tsv", ".tab"):
         return "\t"
     unquoted = re.sub(r'"[^"]*"', "", first)
     return max(",;\t|", key=unquoted.count)
-
-
-def _header_names(cells: Sequence[str], path: Path) -> list[str]:
-    named = [cell.strip() or f"column {i}" for i, cell in enumerate(cells, start=1)]
-    return _different(named, path)
 
 
 # --- Parquet ------------------------------------------------------------------------
@@ -204,14 +203,16 @@ def require_pyarrow() -> Any:
 
 
 def _parquet_chunks(
-    path: Path, rows: int | None, max_bytes: int | None
+    path: Path, rows: int | None, max_bytes: int | None, opener: Opener
 ) -> Iterator[RawTable]:
     arrow = require_pyarrow()
     with _parquet_errors(arrow, path):
-        file = arrow.parquet.ParquetFile(path, buffer_size=PARQUET_BUFFER)
-    with file:
-        names, n_rows = list(file.schema_arrow.names), file.metadata.num_rows
-        if not n_rows or not names:
+        raw = opener(path)
+    with raw:
+        with _parquet_errors(arrow, path):
+            file = arrow.parquet.ParquetFile(raw, buffer_size=PARQUET_BUFFER)
+        names = list(file.schema_arrow.names)
+        if not file.metadata.num_rows or not names:
             raise InvalidInputError(f"{path} has no rows or no columns.")
         _different(names, path)
         start = 1
@@ -261,10 +262,9 @@ def _parquet_errors(arrow: Any, path: Path) -> Iterator[None]:
 
 def _arrow_column(arrow: Any, column: Any) -> tuple[str, Any]:
     types = arrow.types
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     kind = column.type
-    if types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
         values = column.cast(arrow.float64(), safe=False)
         return "number", values.to_numpy(zero_copy_only=False)
@@ -278,14 +278,113 @@ def _arrow_column(arrow: Any, column: Any) -> tuple[str, Any]:
         return "category", column.to_pylist()
     if types.is_null(kind):
         return "number", np.full(len(column), np.nan)
-    if _is_vector(arrow, kind):
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    if any(is_list(kind) for is_list in lists) and (
+        types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
+    ):
         return "vector", column
     return "other", column
 
 
-def _is_vector(arrow: Any, kind: Any) -> bool:
-    types = arrow.types
-    lists = types.is_list(kind) or types.is_large_list(kind)
-    if not lists and not types.is_fixed_size_list(kind):
-        return False
-    return bool(types.is_floating(kind.value_type) or types.is_integer(kind.value_type))
+# --- columns with a meaning ---------------------------------------------------------
+
+
+def need_column(names: Sequence[str], wanted: str, argument: str, where: str) -> str:
+    """Return ``wanted``, or say which columns there are."""
+    if wanted in names:
+        return wanted
+    shown = ", ".join(map(repr, names[:12])) + (" and more" if len(names) > 12 else "")
+    raise InvalidParameterError(
+        f"{argument}={wanted!r}: {where} has no such column."
+        f"{did_you_mean(wanted, names)} It has: {shown}."
+    )
+
+
+def as_it_is(table: RawTable, name: str) -> NDArray[Any]:
+    """Return the values of a column that is kept aside."""
+    need_column(table.names, name, "aside", table.source)
+    values = np.empty(len(table.rows), dtype=object)
+    values[:] = list(table.columns[name])
+    return values
+
+
+def row_ids(table: RawTable, id_column: str | None) -> list[str]:
+    """Return the values of the id column, or the row numbers."""
+    if id_column is None:
+        return [str(row) for row in table.rows]
+    need_column(table.names, id_column, "id_column", table.source)
+    values = table.columns[id_column]
+    if table.kinds.get(id_column) == "number":
+        values = [None if v != v else f"{v:.0f}" if v == int(v) else v for v in values]
+    ids = ["" if value is None else str(value) for value in values]
+    twice = [value for value, n in Counter(ids).items() if n > 1]
+    if twice:
+        raise same_id(id_column, twice[0], table.source)
+    return ids
+
+
+def same_id(id_column: str, name: str, source: str) -> Exception:
+    """Return the error for an id that stands in several rows."""
+    return InvalidInputError(
+        f"id_column={id_column!r}: the id {name!r} stands in several rows of "
+        f"{source}. Use a column that names each row once."
+    )
+
+
+class SeenIds:
+    """Are all ids of a long source different? Sixteen bytes an id are kept."""
+
+    def __init__(self) -> None:
+        self.digests = bytearray()
+        self.n_different = 0
+
+    def __len__(self) -> int:
+        return len(self.digests) // DIGEST
+
+    @staticmethod
+    def digest(name: str) -> bytes:
+        """Return the bytes that stand for an id."""
+        return blake2b(name.encode(), digest_size=DIGEST).digest()
+
+    def add(self, ids: Iterable[str]) -> None:
+        """Note some ids."""
+        for name in ids:
+            self.digests += self.digest(name)
+
+    def twice(self) -> set[bytes]:
+        """Return the digests that were noted more than once."""
+        pairs = np.frombuffer(self.digests, dtype=[("a", "<u8"), ("b", "<u8")])
+        ordered = np.sort(pairs, order=("a", "b"))
+        again = ordered[1:][ordered[1:] == ordered[:-1]]
+        self.n_different = len(ordered) - len(again)
+        return {one.tobytes() for one in again}
+
+
+def labels_of(table: RawTable, name: str) -> NDArray[np.int64]:
+    """Return 1 and 0 from a label column; an empty cell is unlabelled."""
+    need_column(table.names, name, "label_column", table.source)
+    words = [label_word(value) for value in table.columns[name]]
+    other = Counter(w for w in words if w is not None and w not in POSITIVE | UNLABELED)
+    if other:
+        shown = ", ".join(f"{w!r} ({n} rows)" for w, n in other.most_common(5))
+        raise LabelError(
+            f"label_column={name!r} holds {shown}. PU labels are 1 or true for a "
+            "labelled positive, and 0, false, -1 or nothing for an unlabelled row. "
+            "Rewrite the column; rows known to be negative belong in "
+            "known_negative (--known-negatives FILE)."
+        )
+    zeros = {w[0] for w in words if w in UNLABELED}
+    if {"-", "0"} <= zeros:
+        raise LabelError(
+            f"label_column={name!r} holds both 0 and -1. Both mean unlabelled here; "
+            "write 0 for all, and give known negatives as known_negative "
+            "(--known-negatives FILE)."
+        )
+    return np.array([w in POSITIVE for w in words], dtype=np.int64)
+
+
+def label_word(value: Any) -> str | None:
+    """Return a label as a word in small letters; None for a gap."""
+    if value is None or value != value:
+        return None
+    return str(value).strip().lower()

@@ -3,7 +3,8 @@
 ``kind_of("image")`` gives the object, ``kind_of(items)`` too. Whoever needs to know how
 kinds differ asks it and never compares names: what an item is called (``noun``), how a
 report shows it (``shows``, ``picture``, ``text``), which encoder suits
-(``default_encoder``), which items are copies (``copies``).
+(``default_encoder``), which items are copies (``copies``). How files become items is
+asked by ``_reading.py`` alone.
 
 A new kind is a new module in this folder: a subclass of :class:`Kind`, and an object of
 it called ``KIND``.
@@ -12,10 +13,11 @@ it called ``KIND``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -23,10 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu._typing import InputKind
+from denspu.data._disk import suffix
 from denspu.exceptions import InvalidParameterError, did_you_mean
 
 if TYPE_CHECKING:
     from denspu.data._items import Items
+    from denspu.data._reading import Found, Limit, Options, Plan
 
 Pairs = list[tuple[int, int]]
 """Rows of P with rows of U."""
@@ -47,7 +51,59 @@ class Kind:
     is_embedding: ClassVar[bool] = False
     """Are the items numbers that some model made of others, ready to be compared?"""
 
+    # --- what files hold it -----------------------------------------------------------
+
+    suffixes: ClassVar[frozenset[str]]
+    """Ends of the names of its files; in a folder, each of them is one item."""
+    also_reads: ClassVar[frozenset[str]] = frozenset()
+    """Suffixes of other kinds' files that it reads too, if asked."""
+    wanted: ClassVar[str]
+    """A source of it, in words."""
+    folder: ClassVar[str] = ""
+    """What a folder of it holds, in words; empty where it comes in one file."""
+    in_lists: ClassVar[bool] = False
+    """May a source be a list of paths?"""
+    file_name: ClassVar[str] = ""
+    """What a file with one of the suffixes is for sure, in words; empty if unsure."""
+    empty: ClassVar[str] = "holds no items"
+    """What is said of a source without any item."""
+
+    @property
+    def plural(self) -> str:
+        """What several are called where kinds are compared."""
+        return f"{self.name}s"
+
+    def claims(self, path: Path, options: Options) -> bool:
+        """Tell whether a file is of this kind, by its name and its first lines."""
+        return suffix(path.name) in self.suffixes
+
+    def files(self, path: Path, options: Options) -> tuple[Path, list[str]]:
+        """Return the files of single items that a file names, and where they lie.
+
+        Without names the file itself holds the items.
+        """
+        return path, []
+
     # --- reading ----------------------------------------------------------------------
+
+    def pieces(
+        self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
+    ) -> Iterator[Any]:
+        """Yield a source as it stands, in one piece or in pieces within the limit."""
+        raise NotImplementedError
+
+    def plan(
+        self, pieces: Sequence[Any], options: Options, given: Plan | None
+    ) -> tuple[Plan, list[str]]:
+        """Return the form all pieces are read in (the given one, if any), and notes.
+
+        Pieces that cannot be read so are refused.
+        """
+        return given or {"kind": self.name}, []
+
+    def items(self, piece: Any, options: Options, plan: Plan) -> Items:
+        """Return the items of a piece in the form of the plan."""
+        raise NotImplementedError
 
     def values_in_one(self, plan: Mapping[str, Any]) -> int | None:
         """Return how many numbers one large item holds; None where items are small."""

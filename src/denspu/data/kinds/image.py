@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from denspu._typing import FloatArray
-from denspu.data._image_headers import quiet_decoding
+from denspu.data._decoding import (
+    ImagePlan,
+    Survey,
+    check_memory,
+    choose_plan,
+    decode,
+    quiet_decoding,
+    survey,
+)
+from denspu.data._disk import lines_of, suffix
+from denspu.data._items import nothing_left
 from denspu.data.kinds import Kind, Pairs
+from denspu.data.kinds.text import LIST_SUFFIXES
 from denspu.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from denspu.data._items import Items
+    from denspu.data._reading import Found, Limit, Options, Plan
+
+LOOKED_AT = 5
+"""Lines of a text file that tell a list of images from documents."""
 
 SMALL_IMAGE = 16 * 16
 """Pixels up to which an image is its own embedding."""
@@ -42,6 +59,76 @@ class Images(Kind):
     name = noun = thing = "image"
     input_kind = "image"
     shows = "picture"
+
+    suffixes = frozenset(
+        (".jpg", ".jpeg", ".jpe", ".png", ".webp", ".tif", ".tiff", ".bmp", ".gif")
+    )
+    wanted = "a folder, an image, or a .txt with one path a line"
+    folder = "images (.jpg .png .webp .tif .bmp .gif)"
+    in_lists = True
+    file_name = "an image"
+    empty = "holds no image"
+
+    def claims(self, path: Path, options: Options) -> bool:
+        """Claim images, and lists of images that exist."""
+        return super().claims(path, options) or (
+            suffix(path.name) in LIST_SUFFIXES and self._lists(path, options.encoding)
+        )
+
+    def _lists(self, path: Path, encoding: str) -> bool:
+        try:
+            with open(path, encoding=encoding) as file:
+                lines = [file.readline(4096).strip() for _ in range(LOOKED_AT)]
+        except (OSError, UnicodeDecodeError):
+            return False
+        named = [line for line in lines if line]
+        return bool(named) and all(
+            suffix(line) in self.suffixes and (path.parent / line).exists()
+            for line in named
+        )
+
+    def files(self, path: Path, options: Options) -> tuple[Path, list[str]]:
+        """Return one image, or those of a list."""
+        if super().claims(path, options):
+            return path.parent, [path.name]
+        names = [line.strip() for line in lines_of(path, options.encoding)]
+        names = [name for name in names if name]
+        if not names:
+            raise InvalidInputError(
+                f"{path} is empty; one image path a line is needed."
+            )
+        return path.parent, names
+
+    def pieces(
+        self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
+    ) -> Iterator[Survey]:
+        """Yield the headers of all images, or of as many as fit once decoded."""
+        rows = len(found.names)
+        if plan is not None and limit is not None:
+            rows = max(1, min(limit.rows, limit.bytes // _form(plan).bytes_for(1)))
+        for start in range(0, len(found.names), rows):
+            yield survey(found, found.names[start : start + rows], options)
+
+    def plan(
+        self, pieces: Sequence[Survey], options: Options, given: Plan | None
+    ) -> tuple[Plan, list[str]]:
+        """Choose one size and depth for all; refuse an array beyond the memory."""
+        for piece in pieces:
+            if not piece.headers:
+                n = len(piece.skipped)
+                raise nothing_left(self.name, piece.source, n, piece.skipped)
+        headers = [header for piece in pieces for header in piece.headers]
+        notes: list[str] = []
+        if given is None:
+            form, notes = choose_plan(headers, options.image_size)
+        else:
+            form = _form(given)
+        check_memory(form, len(headers), options.max_bytes)
+        return {"kind": self.name, **asdict(form)}, notes
+
+    def items(self, piece: Survey, options: Options, plan: Plan) -> Items:
+        """Decode."""
+        return decode(piece, _form(plan), options)
 
     def values_in_one(self, plan: Mapping[str, Any]) -> int:
         """Return height × width × channels."""
@@ -105,6 +192,10 @@ class Images(Kind):
 
 
 KIND = Images()
+
+
+def _form(plan: Plan) -> ImagePlan:
+    return ImagePlan(**{name: plan[name] for name in ImagePlan.__dataclass_fields__})
 
 
 # --- near copies --------------------------------------------------------------------

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from denspu._progress import progress
+from denspu.data._disk import MANY, Skipped, lines_of, reason_of, shown, suffix
+from denspu.data._items import Items
+from denspu.data._reading import grouped, table_pieces
+from denspu.data._tables import (
+    TABLE_SUFFIXES,
+    RawTable,
+    as_it_is,
+    labels_of,
+    need_column,
+    row_ids,
+)
 from denspu.data.kinds import Kind, Pairs, digest, matches
+from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 if TYPE_CHECKING:
-    from denspu.data._items import Items
+    from denspu.data._reading import Found, Limit, Options, Plan
+
+LIST_SUFFIXES = frozenset((".txt", ".text", ".md", ".lst", ".list"))
+"""Files with one thing a line: a text, or the path of an image."""
 
 
 class Texts(Kind):
@@ -18,6 +39,48 @@ class Texts(Kind):
     name = noun = thing = "text"
     input_kind = "text"
     shows = "text"
+
+    suffixes = frozenset((".txt", ".text", ".md"))
+    also_reads = TABLE_SUFFIXES
+    wanted = "a .txt with one text a line, a folder of .txt, or a column of a table"
+    folder = "texts (.txt)"
+    empty = "is empty; one text a line is needed"
+
+    def claims(self, path: Path, options: Options) -> bool:
+        """Claim text files, and tables of which the text column is named."""
+        end = suffix(path.name)
+        return end in LIST_SUFFIXES or (
+            end in TABLE_SUFFIXES and options.text_column is not None
+        )
+
+    def pieces(
+        self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
+    ) -> Iterator[Items]:
+        """Yield documents of files, of lines or of a column."""
+        if found.names:
+
+            def size(name: str) -> int:
+                try:
+                    return os.stat(found.path / name).st_size
+                except OSError:
+                    return 0
+
+            for names in grouped(found.names, limit, size):
+                yield _from_files(found, names, options)
+        elif suffix(found.path.name) in TABLE_SUFFIXES:
+            for table in table_pieces(found, options, limit):
+                yield _from_column(table, options)
+        else:
+            first = 1
+            lines = lines_of(found.path, options.encoding)
+            for part in grouped(lines, limit, len):
+                ids = [str(i) for i in range(first, first + len(part))]
+                yield _items(part, ids, found.source, what="line ")
+                first += len(part)
+
+    def items(self, piece: Items, options: Options, plan: Plan) -> Items:
+        """Return the piece: all texts have one form."""
+        return piece
 
     def concatenate(self, parts: Sequence[Any]) -> list[str]:
         """Put lists together."""
@@ -52,6 +115,88 @@ class Texts(Kind):
 
 
 KIND = Texts()
+
+
+def _from_files(found: Found, names: Sequence[str], options: Options) -> Items:
+    """Read files with one document each."""
+    texts, ids, bad = [], [], []
+    with progress("reading", len(names), options.verbose, least=MANY) as advance:
+        for name in names:
+            try:
+                texts.append((found.path / name).read_bytes().decode(options.encoding))
+                ids.append(shown(name))
+            except UnicodeDecodeError as error:
+                reason = (
+                    f"not {options.encoding.upper()} at byte {error.start}; pass its "
+                    "encoding (--encoding latin-1, say)"
+                )
+                bad.append(Skipped(shown(name), reason))
+            except OSError as error:
+                bad.append(Skipped(shown(name), reason_of(error)))
+            advance(found.source)
+    return _items(texts, ids, found.source, bad)
+
+
+def _from_column(table: RawTable, options: Options) -> Items:
+    """Read the documents of one column."""
+    column = options.text_column
+    if column is None:
+        names = [name for name in table.names if name not in options.apart]
+        if len(names) != 1:
+            raise InvalidParameterError(
+                f"{table.source} has the columns {names[:12]}; say which one with "
+                "text_column=."
+            )
+        column = names[0]
+    need_column(table.names, column, "text_column", table.source)
+    if table.kinds.get(column, "category") != "category":
+        raise InvalidInputError(
+            f"text_column={column!r} of {table.source} holds {table.kinds[column]} "
+            "values, not texts. Name the column that holds the texts."
+        )
+    marked = options.label_column
+    return _items(
+        [text or "" for text in table.columns[column]],
+        row_ids(table, options.id_column),
+        table.source,
+        table.skipped,
+        what="row " if options.id_column is None else "",
+        labels=None if marked is None else labels_of(table, marked),
+        aside={name: as_it_is(table, name) for name in options.aside},
+    )
+
+
+def _items(
+    texts: Sequence[str],
+    ids: Sequence[str],
+    source: str,
+    skipped: Sequence[Skipped] = (),
+    what: str = "",
+    labels: NDArray[Any] | None = None,
+    aside: Mapping[str, NDArray[Any]] | None = None,
+) -> Items:
+    """Keep the documents with a letter in them; list the others."""
+    good = [i for i, text in enumerate(texts) if text.strip()]
+    empty = [
+        Skipped(what + name, "holds no text")
+        for name, text in zip(ids, texts, strict=True)
+        if not text.strip()
+    ]
+    kept = [texts[i] for i in good]
+    return Items(
+        kind="text",
+        X=kept,
+        ids=[ids[i] for i in good],
+        source=source,
+        plan={"kind": "text"},
+        facts={
+            "characters": np.array([len(t) for t in kept], dtype=np.int64),
+            "words": np.array([len(t.split()) for t in kept], dtype=np.int64),
+        },
+        skipped=[*skipped, *empty],
+        labels=None if labels is None else labels[good],
+        aside={name: values[good] for name, values in (aside or {}).items()},
+    )
 
 
 def _plain(text: str) -> bytes:

@@ -1,14 +1,52 @@
-"""Vectors: embeddings that somebody already has."""
+"""Vectors: embeddings that somebody already has, in ``.npy`` or a column of Parquet."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from denspu.data._disk import Skipped, lines_of, no_permission, suffix
+from denspu.data._items import Items
+from denspu.data._reading import table_pieces
+from denspu.data._tables import (
+    TABLE_SUFFIXES,
+    RawTable,
+    SeenIds,
+    as_it_is,
+    labels_of,
+    need_column,
+    row_ids,
+)
 from denspu.data.kinds import Kind
-from denspu.exceptions import InvalidInputError
+from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 if TYPE_CHECKING:
-    from denspu.data._items import Items
+    from denspu.data._reading import Found, Limit, Options, Plan
+
+
+@dataclass(eq=False)
+class Rows:
+    """Vectors as a file has them, some perhaps of another length."""
+
+    source: str
+    ids: list[str]
+    values: Any
+    """An array, or an Arrow column of lists."""
+    lengths: NDArray[np.int64]
+    labels: NDArray[Any] | None = None
+    aside: dict[str, NDArray[Any]] | None = None
+
+    @property
+    def width(self) -> int | None:
+        """Length of most vectors; None where there is none."""
+        whole = self.lengths[self.lengths > 0]
+        return int(np.bincount(whole).argmax()) if len(whole) else None
 
 
 class Vectors(Kind):
@@ -19,6 +57,79 @@ class Vectors(Kind):
     input_kind = "table"
     shows = "neighbours"
     is_embedding = True
+
+    suffixes = frozenset((".npy",))
+    also_reads = TABLE_SUFFIXES
+    wanted = ".npy, or a vector column of a .parquet"
+    file_name = "an array"
+    empty = "holds no embedding"
+
+    def claims(self, path: Path, options: Options) -> bool:
+        """Claim arrays, and tables of which the vector column is named."""
+        return super().claims(path, options) or (
+            suffix(path.name) in TABLE_SUFFIXES and options.vector_column is not None
+        )
+
+    def files(self, path: Path, options: Options) -> tuple[Path, list[str]]:
+        """Refuse other files."""
+        if suffix(path.name) not in self.suffixes | TABLE_SUFFIXES:
+            raise InvalidInputError(
+                f"{path} is no .npy file and no Parquet file with a vector_column; "
+                "embeddings are read from those."
+            )
+        return path, []
+
+    def pieces(
+        self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
+    ) -> Iterator[Rows]:
+        """Yield rows of an array, or of a column."""
+        if suffix(found.path.name) in TABLE_SUFFIXES:
+            for table in table_pieces(found, options, limit):
+                yield _column(table, options)
+        else:
+            yield from _array(found, options, limit)
+
+    def plan(
+        self, pieces: Sequence[Rows], options: Options, given: Plan | None
+    ) -> tuple[Plan, list[str]]:
+        """Take the length of most vectors; all sources must share it."""
+        widths = [(p.width, p.source) for p in pieces if p.width is not None]
+        if given is None:
+            given = {"kind": self.name, "width": widths[0][0] if widths else 1}
+            for width, source in widths:
+                _same_width(width, given["width"], source)
+        return given, []
+
+    def items(self, piece: Rows, options: Options, plan: Plan) -> Items:
+        """Keep the vectors of the right length with finite numbers; list the others."""
+        width, ids = int(plan["width"]), piece.ids
+        if isinstance(piece.values, np.ndarray):
+            _same_width(piece.values.shape[1], width, piece.source)
+            X, at, skipped = piece.values, np.arange(len(ids)), []
+        else:
+            fits = piece.lengths == width
+            X, at = _flat(piece.values.filter(fits), width), np.flatnonzero(fits)
+            skipped = [
+                Skipped(ids[i], f"{max(piece.lengths[i], 0)} numbers, not {width}")
+                for i in np.flatnonzero(~fits)
+            ]
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float32)
+        finite = np.isfinite(X).all(axis=1)
+        if not finite.all():
+            odd = at[~finite]
+            skipped += [Skipped(ids[i], "holds NaN or infinity") for i in odd]
+            X, at = X[finite], at[finite]
+        return Items(
+            kind=self.name,
+            X=X,
+            ids=[ids[i] for i in at],
+            source=piece.source,
+            plan={"kind": self.name, "width": int(X.shape[1])},
+            skipped=skipped,
+            labels=None if piece.labels is None else piece.labels[at],
+            aside={name: values[at] for name, values in (piece.aside or {}).items()},
+        )
 
     def stack(self, P: Items, U: Items) -> Any:
         """Put rows of one length below each other."""
@@ -31,3 +142,107 @@ class Vectors(Kind):
 
 
 KIND = Vectors()
+
+
+def _same_width(width: int, wanted: int, source: str) -> None:
+    if width != wanted:
+        raise InvalidInputError(
+            f"The embeddings of {source} have {width} numbers, the others {wanted}. "
+            "Use embeddings of the same model."
+        )
+
+
+# --- a column of Parquet ------------------------------------------------------------
+
+
+def _column(table: RawTable, options: Options) -> Rows:
+    column = options.vector_column
+    if column is None:
+        vectors = [name for name, kind in table.kinds.items() if kind == "vector"]
+        if len(vectors) != 1:
+            raise InvalidParameterError(
+                f"{table.source} has {len(vectors)} columns of vectors {vectors[:12]}; "
+                "say which one with vector_column=."
+            )
+        column = vectors[0]
+    need_column(table.names, column, "vector_column", table.source)
+    if table.kinds.get(column) != "vector":
+        raise InvalidInputError(
+            f"vector_column={column!r} of {table.source} does not hold lists of "
+            "numbers. Name the column that holds the embeddings."
+        )
+    values = table.columns[column].combine_chunks()
+    marked = options.label_column
+    return Rows(
+        source=table.source,
+        ids=row_ids(table, options.id_column),
+        values=values,
+        lengths=np.array(values.value_lengths().fill_null(-1)),
+        labels=None if marked is None else labels_of(table, marked),
+        aside={name: as_it_is(table, name) for name in options.aside},
+    )
+
+
+def _flat(values: Any, width: int) -> NDArray[Any]:
+    array = np.asarray(values.flatten().to_numpy(zero_copy_only=False))
+    if str(values.type.value_type) != "double":  # gaps among integers make doubles
+        array = array.astype(np.float32)
+    return array.reshape(-1, width)
+
+
+# --- .npy ---------------------------------------------------------------------------
+
+
+def _array(found: Found, options: Options, limit: Limit | None) -> Iterator[Rows]:
+    array = _open(found.path, mapped=limit is not None)
+    n, width = array.shape
+    rows = n
+    if limit is not None:
+        rows = max(1, min(limit.rows, limit.bytes // array[:1].nbytes))
+        del array
+    ids: Iterator[str] = map(str, count(1))
+    if options.ids is not None:
+        ids = _ids_for(found.path, n, Path(options.ids))
+    for start in range(0, n, rows):
+        if limit is not None:
+            # mapped anew: pages that were looked at count as memory while a map lives
+            array = _open(found.path, mapped=True)[start : start + rows].copy()
+        lengths = np.full(len(array), width)
+        yield Rows(found.source, list(islice(ids, len(array))), array, lengths)
+
+
+def _open(path: Path, *, mapped: bool) -> NDArray[Any]:
+    """Return a 2-D array of numbers, in memory or mapped from the file."""
+    try:
+        array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except PermissionError as error:
+        raise no_permission(path) from error
+    except (ValueError, EOFError, OSError) as error:
+        raise InvalidInputError(
+            f"{path} is not an array that can be read safely: {error}. Write it with "
+            "np.save, as numbers."
+        ) from error
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or 0 in array.shape:
+        raise InvalidInputError(
+            f"{path} holds {getattr(array, 'shape', 'several arrays')}; embeddings are "
+            "a 2-D array with one row an item."
+        )
+    if array.dtype.kind not in "biuf":
+        raise InvalidInputError(
+            f"{path} has dtype {array.dtype}; embeddings are numbers."
+        )
+    return array
+
+
+def _ids_for(path: Path, n: int, ids_file: Path) -> Iterator[str]:
+    """Yield the ids of ``n`` rows, after a look at all: as many, and different."""
+    seen = SeenIds()
+    for line in lines_of(ids_file, "utf-8"):
+        seen.add([line.strip()])
+    seen.twice()
+    if len(seen) != n or seen.n_different != n:
+        raise InvalidInputError(
+            f"{ids_file} has {len(seen)} lines, {seen.n_different} of them different; "
+            f"{path.name} has {n} rows. Write one id a row, each once."
+        )
+    return (line.strip() for line in lines_of(ids_file, "utf-8"))

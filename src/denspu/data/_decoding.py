@@ -1,42 +1,52 @@
-"""Image files → one array: a form for all, then decoding in threads, in order.
+"""Image files → one array, safely: headers first, then decoding in threads, in order.
 
-An image that cannot be decoded is listed with the reason; it never ends the run.
+Only a header is read before the size of an image is known, so an image that would fill
+the memory is refused before a pixel of it exists. An image that cannot be decoded is
+listed with the reason; it never ends the run.
 """
 
 from __future__ import annotations
 
+import os
 import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from denspu._machine import n_threads
+from denspu._machine import in_threads, n_threads
 from denspu._progress import progress
-from denspu.data._image_headers import (
-    FORMATS,
-    SIXTEEN_BIT,
-    Header,
-    Survey,
-    orientation,
-    quiet_decoding,
-    require_pillow,
-    smallest_decode,
-    spread,
-    why,
+from denspu.data._disk import MANY, Skipped, reason_of, shown
+from denspu.data._items import Items
+from denspu.exceptions import (
+    InvalidInputError,
+    InvalidParameterError,
+    MissingDependencyError,
 )
-from denspu.data._items import Items, Skipped
-from denspu.data._walk import MANY, shown
-from denspu.exceptions import InvalidInputError, InvalidParameterError
 
-MAX_BYTES = 2 * 1024**3
-"""Size of the array of all images."""
+if TYPE_CHECKING:
+    from denspu.data._reading import Found, Options
+
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
+"""Formats that may be decoded; others (PostScript, say) are never tried."""
+
+PLUGINS = ("Bmp", "Gif", "Jpeg", "Mpo", "Png", "Tiff", "WebP")
+
+MAX_PIXELS = 50_000_000
+"""Pixels of one decoded image. Larger ones are refused; a JPEG is shrunk instead."""
+
+SIXTEEN_BIT = ("I;16", "I;16L", "I;16B", "I;16N", "I", "F")
+ORIENTATION = 0x0112
+SIDEWAYS = (5, 6, 7, 8)
+"""Orientations in which width and height change places."""
+PER_TASK = 64
 
 KEPT_SIDE = 256
 """Images that share one size are kept as they are up to this side."""
@@ -48,6 +58,184 @@ GREY = ("1", "L", "LA", "La", *SIXTEEN_BIT)
 WHITE = 255
 
 Size: TypeAlias = int | tuple[int, int] | None
+
+
+# --- headers ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first bytes of an image file say."""
+
+    width: int
+    """As shown, after the rotation the camera noted."""
+    height: int
+    mode: str
+    bits: int
+    format: str
+    bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """The headers of some images of one source, in order."""
+
+    source: str
+    top: Path
+    names: list[str]
+    headers: list[Header]
+    skipped: list[Skipped]
+
+
+def require_pillow() -> Any:
+    """Return Pillow's Image module, or say how to install it."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Reading images needs Pillow: pip install 'denspu[image]'"
+        ) from error
+    for plugin in PLUGINS:  # Pillow imports a reader when it first needs one
+        import_module(f"PIL.{plugin}ImagePlugin")
+    return Image
+
+
+def survey(found: Found, names: Sequence[str], options: Options) -> Survey:
+    """Read the header of every image; list those that are no image or too large."""
+    pillow = require_pillow()
+
+    def look(name: str) -> Header | str:
+        return _header(pillow, found.path / name, options.max_pixels)
+
+    shown_as = progress("headers", len(names), options.verbose, least=MANY)
+    with quiet_decoding, shown_as as advance:
+        told = partial(advance, found.source)
+        looked = _spread(look, names, n_threads(options.workers), told)
+    both = list(zip(names, looked, strict=True))
+    return Survey(
+        source=found.source,
+        top=found.path,
+        names=[name for name, header in both if isinstance(header, Header)],
+        headers=[header for header in looked if isinstance(header, Header)],
+        skipped=[Skipped(shown(n), why) for n, why in both if isinstance(why, str)],
+    )
+
+
+class _Quiet:
+    """Silence Pillow's warnings: sizes are measured here, faults become reasons.
+
+    Filters of warnings belong to the whole process. So the first thread that enters
+    sets them and the last one that leaves puts back what was.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.inside = 0
+        self.filters = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        pillow = require_pillow()
+        with self.lock:
+            self.inside += 1
+            if self.inside == 1:
+                self.filters = warnings.catch_warnings()
+                self.filters.__enter__()
+                warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
+                warnings.filterwarnings("ignore", module="PIL")
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                self.filters.__exit__(None, None, None)
+
+
+quiet_decoding = _Quiet()
+
+
+def _spread(
+    work: Callable[[Any], Any],
+    items: Sequence[Any],
+    threads: int,
+    advance: Callable[[int], None],
+) -> list[Any]:
+    """Call ``work`` on each item, several a task, keeping the order."""
+
+    def task(part: Sequence[Any]) -> list[Any]:
+        results = [work(item) for item in part]
+        advance(len(part))
+        return results
+
+    parts = [items[i : i + PER_TASK] for i in range(0, len(items), PER_TASK)]
+    done = in_threads(task, parts, threads)
+    return [result for part in done for result in part]
+
+
+def _header(pillow: Any, path: Path, max_pixels: int) -> Header | str:
+    try:
+        n_bytes = os.stat(path).st_size
+        if n_bytes == 0:
+            return "the file is empty"
+        with open(path, "rb") as file, pillow.open(file, formats=FORMATS) as image:
+            width, height = image.size
+            if _smallest_decode(image) > max_pixels:
+                return (
+                    f"{width:,}×{height:,} pixels, more than max_pixels={max_pixels:,}"
+                )
+            if image.format == "TIFF":  # some versions of Pillow turn it at once
+                width, height = int(image.tag_v2[256]), int(image.tag_v2[257])
+            if _orientation(image) in SIDEWAYS:
+                width, height = height, width
+            sixteen = image.mode in SIXTEEN_BIT
+            return Header(
+                width=width,
+                height=height,
+                mode=image.mode,
+                bits=16 if sixteen else 1 if image.mode == "1" else 8,
+                format="JPEG" if image.format == "MPO" else image.format,
+                bytes=n_bytes,
+            )
+    except Exception as error:  # a broken file makes Pillow raise almost anything
+        return _why(pillow, error, path, max_pixels)
+
+
+def _smallest_decode(image: Any) -> int:
+    """Return the pixels that decoding must make; a JPEG can be read at an eighth."""
+    width, height = image.size
+    shrink = 8 if image.format in ("JPEG", "MPO") else 1
+    return -(-width // shrink) * -(-height // shrink)
+
+
+def _orientation(image: Any) -> int:
+    """Return the rotation the camera noted, without decoding a PNG to find it."""
+    if image.format == "PNG" and "exif" not in image.info:
+        return 1
+    return int(image.getexif().get(ORIENTATION, 1))
+
+
+def _why(pillow: Any, error: Exception, path: Path, max_pixels: int) -> str:
+    if isinstance(error, pillow.DecompressionBombError):
+        pixels = "".join(c for c in str(error).split("pixels")[0] if c.isdigit())
+        said = f"{int(pixels):,} pixels" if pixels else "far too many pixels"
+        return f"{said}, more than max_pixels={max_pixels:,}"
+    if type(error).__name__ == "UnidentifiedImageError":
+        return f"not a readable image: {_starts_with(path)}"
+    if isinstance(error, OSError) and error.errno is not None:
+        return reason_of(error)
+    if isinstance(error, MemoryError):
+        return "too large for the memory"
+    return f"cannot be decoded: {str(error) or type(error).__name__}"
+
+
+def _starts_with(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            return f"it starts with {file.read(12)!r}"
+    except OSError as error:  # pragma: no cover - it was readable a moment ago
+        return reason_of(error)
+
+
+# --- one form for all ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -121,13 +309,7 @@ def _as_size(image_size: Size) -> tuple[int, int]:
     return sides[0], sides[1]
 
 
-def decode(
-    found: Survey,
-    plan: ImagePlan,
-    workers: int | None,
-    max_pixels: int,
-    verbose: int = 0,
-) -> Items:
+def decode(found: Survey, plan: ImagePlan, options: Options) -> Items:
     """Decode and resize all surveyed images into one array.
 
     Threads write straight into their rows; Pillow lets go of the interpreter while it
@@ -135,7 +317,7 @@ def decode(
     pixels, or one image, are in memory at a time.
     """
     pillow = require_pillow()
-    start = time.perf_counter()
+    max_pixels = options.max_pixels
     out = np.empty((len(found.names), *plan.shape), dtype=plan.dtype)
     room = _Room(max_pixels)
 
@@ -146,21 +328,19 @@ def decode(
             with room.for_pixels(min(header.width * header.height, max_pixels)):
                 out[row] = _pixels(pillow, path, plan, max_pixels)
         except Exception as error:  # one file must not end the run
-            return why(pillow, error, path, max_pixels)
+            return _why(pillow, error, path, max_pixels)
         return None
 
-    shown_as = progress("reading", len(out), verbose, least=MANY)
+    shown_as = progress("reading", len(out), options.verbose, least=MANY)
     with quiet_decoding, shown_as as advance:
-        reasons = spread(
-            work, range(len(out)), n_threads(workers), partial(advance, found.source)
-        )
+        told = partial(advance, found.source)
+        reasons = _spread(work, range(len(out)), n_threads(options.workers), told)
     good = [row for row, reason in enumerate(reasons) if reason is None]
     bad = [
         Skipped(shown(found.names[row]), reason)
         for row, reason in enumerate(reasons)
         if reason is not None
     ]
-    skipped = sorted([*found.skipped, *bad])
     for to, row in enumerate(good):  # close the gaps without a second array
         if to != row:
             out[to] = out[row]
@@ -171,9 +351,7 @@ def decode(
         source=found.source,
         plan={"kind": "image", **asdict(plan)},
         facts=_facts([found.headers[row] for row in good]),
-        skipped=skipped,
-        notes=found.notes,
-        seconds=found.seconds + time.perf_counter() - start,
+        skipped=sorted([*found.skipped, *bad]),
     )
 
 
@@ -216,13 +394,13 @@ def _pixels(pillow: Any, path: Path, plan: ImagePlan, max_pixels: int) -> Any:
     from PIL import ImageOps
 
     with open(path, "rb") as file, pillow.open(file, formats=FORMATS) as image:
-        if smallest_decode(image) > max_pixels:  # the file changed since the survey
+        if _smallest_decode(image) > max_pixels:  # the file changed since the survey
             raise ValueError(f"more than max_pixels={max_pixels:,}")
         if image.format in ("JPEG", "MPO"):
             _shrink_while_reading(image, plan, max_pixels)
         image.load()
         upright = image
-        if orientation(image) != 1:
+        if _orientation(image) != 1:
             upright = ImageOps.exif_transpose(image)
         if upright.mode in SIXTEEN_BIT:
             values = _deep_pixels(pillow, upright, plan)

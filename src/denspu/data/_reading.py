@@ -1,0 +1,514 @@
+"""From a folder or a file to items: ``read_items``, ``read_pair``, ``iter_items``.
+
+A source is looked at by its name (:func:`find`), and its kind gives pieces of it and
+turns each piece into items. Reading is putting together what iterating gives.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from denspu._parameters import Whole
+from denspu.data._decoding import MAX_PIXELS, Size
+from denspu.data._disk import Skipped, list_folder, reason_of, suffix
+from denspu.data._items import Items, need_some, nothing_left
+from denspu.data._tables import (
+    TABLE_SUFFIXES,
+    RawTable,
+    SeenIds,
+    raw_chunks,
+    read_raw,
+    row_ids,
+    same_id,
+)
+from denspu.data.kinds import Kind, kind_of, kinds
+from denspu.exceptions import (
+    DensPUError,
+    InvalidInputError,
+    InvalidParameterError,
+    did_you_mean,
+)
+
+MAX_BYTES = 2 * 1024**3
+"""Size of the array of all images."""
+CHUNK = 1024
+CHUNK_BYTES = 256 * 1024**2
+ITERATED = (
+    "text_column",
+    "vector_column",
+    "id_column",
+    "aside",
+    "ids",
+    "encoding",
+    "max_pixels",
+    "workers",
+)
+"""Options of ``iter_items``."""
+
+Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Plan: TypeAlias = Mapping[str, Any]
+Thing = TypeVar("Thing")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read; the arguments of :func:`read_items`."""
+
+    kind: str = "auto"
+    image_size: Size = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    text_column: str | None = None
+    vector_column: str | None = None
+    label_column: str | None = None
+    id_column: str | None = None
+    aside: Sequence[str] = ()
+    ids: str | os.PathLike[str] | None = None
+    encoding: str = "utf-8"
+    max_pixels: int = MAX_PIXELS
+    max_bytes: int = MAX_BYTES
+    workers: int | None = None
+    verbose: int = 0
+
+    @property
+    def apart(self) -> list[str]:
+        """Columns that are kept out of ``X``."""
+        named = (self.label_column, self.id_column, *self.aside)
+        return [name for name in named if name is not None]
+
+
+class Limit(NamedTuple):
+    """How large a piece may be."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """A source that was looked at and not yet read."""
+
+    kind: Kind
+    source: str
+    """As the user named it."""
+    path: Path
+    """The file, or the folder that ``names`` are below."""
+    names: list[str] = field(default_factory=list)
+    """Files with one item each, in order."""
+    skipped: list[Skipped] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+# --- what users call ----------------------------------------------------------------
+
+
+def read_items(
+    source: Source,
+    *,
+    kind: str = "auto",
+    like: Items | Plan | None = None,
+    **options: Any,
+) -> Items:
+    """Read a folder or a file of images, rows, texts or embeddings.
+
+    Parameters
+    ----------
+    source : path or list of paths
+        A folder of images or of ``.txt`` files, sub-folders included; a table (CSV,
+        TSV, Parquet); a text file, one document a line or one image path a line;
+        ``.npy`` embeddings; an image; or a list of image paths.
+    kind : {"auto", "image", "table", "text", "embedding"}, default="auto"
+        What the items are; ``"auto"`` tells by the names of the files.
+    like : Items or mapping, optional
+        Items read before, or their ``plan``: read in the same form, whatever the
+        files suggest.
+    image_size : int or (height, width), optional
+        Size of the images. By default a size that all share is kept up to 256 pixels,
+        others are brought to 64×64.
+    columns : mapping of name to kind, optional
+        Kinds of columns, where they are not as inferred: ``"number"``, ``"category"``,
+        ``"date"``, ``"drop"``, or a date format such as ``"%d.%m.%Y"``.
+    text_column, vector_column : str, optional
+        The column of a table that holds the texts, or of a Parquet file that holds the
+        embeddings.
+    label_column, id_column : str, optional
+        Columns with labels (1 and 0) and with names of the rows.
+    aside : sequence of str, optional
+        Columns to keep out of ``X``, such as groups or times.
+    ids : path, optional
+        A text file with one id a line, for ``.npy`` embeddings.
+    encoding : str, default="utf-8"
+        Encoding of texts and CSV files.
+    max_pixels : int, default=50_000_000
+        Images that decode to more pixels are skipped.
+    max_bytes : int, default=2 GiB
+        The array of all images may take so much memory.
+    workers : int, optional
+        Threads that decode; all cores by default.
+    verbose : int, default=0
+        Show how far the reading of many files is.
+
+    Returns
+    -------
+    Items
+        With ``X``, ``ids``, ``facts``, ``skipped`` and ``notes``.
+
+    Raises
+    ------
+    InvalidInputError
+        If nothing can be read; single bad items are listed in ``skipped`` instead.
+    """
+    chosen = _checked(kind, options)
+    plan = like.plan if isinstance(like, Items) else like
+    if plan is not None:
+        chosen = _in_form_of(chosen, plan)
+    return _read([find(source, chosen)], chosen, plan)[0]
+
+
+def read_pair(
+    positive: Source, unlabeled: Source, *, kind: str = "auto", **options: Any
+) -> tuple[Items, Items]:
+    """Read P and U in one common form, chosen by looking at both.
+
+    The arguments are those of :func:`read_items`.
+    """
+    chosen = _checked(kind, options)
+    first, second = find(positive, chosen), find(unlabeled, chosen)
+    if first.kind is not second.kind:
+        raise InvalidInputError(
+            f"{first.source} holds {first.kind.plural} and {second.source} "
+            f"{second.kind.plural}. Give both in the same form, or set kind=."
+        )
+    P, U = _read([first, second], chosen, None)
+    return P, U
+
+
+def iter_items(
+    source: Source,
+    *,
+    like: Items | Plan,
+    chunk: int = CHUNK,
+    max_bytes: int = CHUNK_BYTES,
+    **options: Any,
+) -> Iterator[Items]:
+    """Read a source of any length, some items at a time.
+
+    The chunks put together are what ``read_items(source, like=like)`` gives: the same
+    items, ids and skipped ones. Memory depends on the chunk, not on the source; only
+    the names of the files of a folder, and 16 bytes for each id of an ``id_column``,
+    are kept.
+
+    Parameters
+    ----------
+    source : path or list of paths
+        As in :func:`read_items`.
+    like : Items or mapping
+        Items read before, or their ``plan``: the form to read in.
+    chunk : int, default=1024
+        Items looked at a time. A chunk may hold fewer, or none, where some were
+        skipped.
+    max_bytes : int, default=256 MiB
+        A chunk ends early where it would take more memory; one item always fits.
+    **options
+        ``text_column``, ``vector_column``, ``id_column``, ``aside``, ``ids``,
+        ``encoding``, ``max_pixels``, ``workers``, as in :func:`read_items`.
+
+    Yields
+    ------
+    Items
+
+    Raises
+    ------
+    InvalidInputError
+        If the source is of another kind or lacks columns: before the first chunk. If
+        nothing could be read, or an id stands in several rows: after the last one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from denspu.data import iter_items, read_items
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "texts.txt")
+    ...     _ = path.write_text("one" + chr(10) + "two" + chr(10) + "three")
+    ...     first = read_items(path)
+    ...     [part.ids for part in iter_items(path, like=first, chunk=2)]
+    [['1', '2'], ['3']]
+    """
+    for name in options:
+        if name not in ITERATED:
+            raise InvalidParameterError(
+                f"iter_items has no option {name!r}.{did_you_mean(name, ITERATED)} "
+                f"Options: {', '.join(ITERATED)}."
+            )
+    if not Whole(1).allows(chunk):
+        raise InvalidParameterError(f"chunk={chunk!r} must be {Whole(1)}.")
+    chosen = _checked("auto", {**options, "max_bytes": max_bytes})
+    plan = like.plan if isinstance(like, Items) else like
+    if plan is None:
+        raise InvalidParameterError(
+            "like=None: pass items that were read before, or their plan."
+        )
+    chosen = _in_form_of(chosen, plan)
+    found = find(source, chosen)
+    pieces = found.kind.pieces(found, chosen, plan, Limit(chunk, max_bytes))
+    return _parts(found, pieces, chosen, plan)
+
+
+# --- reading ------------------------------------------------------------------------
+
+
+def _read(found: Sequence[Found], options: Options, given: Plan | None) -> list[Items]:
+    """Read all sources in one form: the given one, or one that suits them all."""
+    kind = found[0].kind
+    pieces, seconds = [], []
+    for one in found:
+        start = time.perf_counter()
+        pieces.append(list(kind.pieces(one, options, given, None)))
+        seconds.append(time.perf_counter() - start)
+    everything = [piece for some in pieces for piece in some]
+    plan, notes = kind.plan(everything, options, given)
+    read: list[Items] = []
+    for one, some, before in zip(found, pieces, seconds, strict=True):
+        items = Items.together(list(_parts(one, iter(some), options, plan)))
+        total = before + items.seconds
+        told = [*items.notes, *([] if read else notes)]
+        read.append(replace(need_some(items), notes=told, seconds=total))
+    return read
+
+
+def _parts(
+    found: Found, pieces: Iterator[Any], options: Options, plan: Plan
+) -> Iterator[Items]:
+    """Yield the items of each piece; raise in the end if all were skipped."""
+    n = n_bad = 0
+    bad: list[Skipped] = []
+    start = time.perf_counter()
+    for piece in _readable(pieces, found.source):
+        items = found.kind.items(piece, options, plan)
+        del piece  # a long source is not held
+        if n == n_bad == 0:
+            skipped = [*found.skipped, *items.skipped]
+            items = replace(items, skipped=skipped, notes=[*found.notes, *items.notes])
+        n += len(items)
+        n_bad += len(items.skipped)
+        bad += items.skipped[: 3 - len(bad)]
+        yield replace(items, seconds=time.perf_counter() - start)
+        start = time.perf_counter()
+    if not n:
+        no_rows = suffix(found.path.name) in TABLE_SUFFIXES and not n_bad
+        kind = "table" if no_rows else found.kind.name
+        raise nothing_left(kind, found.source, n_bad, bad)
+
+
+def _readable(pieces: Iterator[Any], source: str) -> Iterator[Any]:
+    """Say which source it was that failed while it was read."""
+    try:
+        yield from pieces
+    except DensPUError:
+        raise
+    except OSError as error:
+        raise InvalidInputError(
+            f"{source} cannot be read on: {reason_of(error)}."
+        ) from error
+
+
+def table_pieces(
+    found: Found, options: Options, limit: Limit | None
+) -> Iterator[RawTable]:
+    """Yield a table file as it stands; no id may stand in two pieces."""
+    if limit is None:
+        table = read_raw(found.path, options.encoding)
+        if not table.rows:
+            raise nothing_left("table", table.source, len(table.skipped), table.skipped)
+        yield table
+        return
+
+    def tables() -> Iterator[RawTable]:
+        return raw_chunks(found.path, options.encoding, limit.rows, limit.bytes)
+
+    if options.id_column is None:
+        yield from tables()
+        return
+    seen = SeenIds()
+    for table in tables():
+        seen.add(row_ids(table, options.id_column))
+        yield table
+    if twice := seen.twice():
+        for table in tables():
+            for name in row_ids(table, options.id_column):
+                if SeenIds.digest(name) in twice:
+                    raise same_id(options.id_column, name, found.source)
+
+
+def grouped(
+    things: Iterable[Thing], limit: Limit | None, size: Callable[[Thing], int]
+) -> Iterator[list[Thing]]:
+    """Yield lists of at most so many things, or about so many bytes."""
+    if limit is None:
+        yield list(things)
+        return
+    group: list[Thing] = []
+    held = 0
+    for thing in things:
+        taken = size(thing)
+        if group and (len(group) == limit.rows or held + taken > limit.bytes):
+            yield group
+            group, held = [], 0
+        group.append(thing)
+        held += taken
+    if group:
+        yield group
+
+
+# --- options ------------------------------------------------------------------------
+
+
+def _checked(kind: Any, options: Mapping[str, Any]) -> Options:
+    """Return the options of a reading, each checked."""
+    if kind not in ("auto", *kinds()):
+        raise InvalidParameterError(
+            f"kind={kind!r} must be auto, {', '.join(kinds())}."
+            f"{did_you_mean(str(kind), kinds())}"
+        )
+    known = [name for name in Options.__dataclass_fields__ if name != "kind"]
+    for name in options:
+        if name not in known:
+            raise InvalidParameterError(
+                f"There is no option {name!r}.{did_you_mean(name, known)} Options: "
+                f"{', '.join(known)}."
+            )
+    given = dict(options)
+    given["columns"] = given.get("columns") or {}
+    given["aside"] = tuple(given.get("aside") or ())
+    chosen = Options(kind=kind, **given)
+    try:
+        "".encode(chosen.encoding)
+    except LookupError as error:
+        raise InvalidParameterError(
+            f"encoding={chosen.encoding!r} is not known. Use 'utf-8', 'latin-1' or "
+            "another name that Python knows."
+        ) from error
+    for name in ("max_pixels", "max_bytes"):
+        if not Whole(1).allows(getattr(chosen, name)):
+            raise InvalidParameterError(
+                f"{name}={getattr(chosen, name)!r} must be {Whole(1)}."
+            )
+    if chosen.text_column is not None and chosen.vector_column is not None:
+        raise InvalidParameterError(
+            "text_column and vector_column exclude each other: give one of them."
+        )
+    return chosen
+
+
+def _in_form_of(options: Options, plan: Plan) -> Options:
+    """Return the options with the kind of a plan."""
+    kind = plan.get("kind")
+    if kind not in kinds():
+        raise InvalidParameterError(
+            f"like={plan!r} is no plan; pass items, or their plan."
+        )
+    if options.kind not in ("auto", kind):
+        raise InvalidParameterError(
+            f"kind={options.kind!r} contradicts like=, which holds "
+            f"{kind_of(kind).plural}."
+        )
+    return replace(options, kind=kind)
+
+
+# --- looking ------------------------------------------------------------------------
+
+
+def find(source: Source, options: Options) -> Found:
+    """Say what a source holds, by names and the first lines."""
+    if isinstance(source, list | tuple):
+        return _find_list(source, options)
+    path = Path(os.fspath(source))  # type: ignore[arg-type]
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except OSError as error:
+        raise InvalidInputError(f"{source!s} cannot be opened: {error}") from error
+    if is_folder:
+        return _find_folder(path, options)
+    if not is_file:
+        raise InvalidInputError(
+            f"{source!s} is neither a folder nor a file. Check the path."
+        )
+    kind = _guess(path, options) if options.kind == "auto" else kind_of(options.kind)
+    _refuse_other_files(path, kind)
+    top, names = kind.files(path, options)
+    return Found(kind, str(path), top, names)
+
+
+def _find_folder(path: Path, options: Options) -> Found:
+    listing = list_folder(path)
+    in_folders = [kind for kind in kinds().values() if kind.folder]
+    if options.kind == "auto":
+        held = [kind for kind in in_folders if listing.with_suffix(kind.suffixes)]
+        kind = held[0] if held else kind_of("image")
+    else:
+        kind = kind_of(options.kind)
+    if not kind.folder:
+        raise InvalidInputError(
+            f"{path} is a folder; {kind.plural} are read from a file. It holds: "
+            f"{listing.counts()}. Pass one of its files."
+        )
+    names = listing.with_suffix(kind.suffixes)
+    if not names:
+        for item, reason in listing.skipped[:1]:
+            raise InvalidInputError(f"{path}: {item} cannot be read: {reason}.")
+        inside = f"holds {listing.counts()}" if listing.files else "is empty"
+        raise InvalidInputError(
+            f"{path} has no {kind.plural}: it {inside}. Folders may hold "
+            f"{' or '.join(kind.folder for kind in in_folders)}; pass a table or "
+            "embeddings as a file."
+        )
+    notes = []
+    if others := len(listing.files) - len(names):
+        notes.append(f"{others:,} other files in {path} are not read.")
+    return Found(kind, str(path), path, names, listing.skipped, notes)
+
+
+def _find_list(paths: Sequence[Any], options: Options) -> Found:
+    listed = [kind for kind in kinds().values() if kind.in_lists]
+    names = [os.fspath(path) for path in paths]
+    if options.kind == "auto":
+        end = suffix(names[0]) if names else ""
+        kind = next((k for k in listed if end in k.suffixes), kind_of("image"))
+    else:
+        kind = kind_of(options.kind)
+    if kind not in listed:
+        raise InvalidInputError(
+            f"A list of paths is read as {' or '.join(k.plural for k in listed)}, not "
+            f"as {kind.plural}. Pass one path."
+        )
+    if not names:
+        raise InvalidInputError(f"The list of {kind.plural} is empty.")
+    return Found(kind, "the list", Path(), names)
+
+
+def _guess(path: Path, options: Options) -> Kind:
+    for kind in kinds().values():
+        if kind.claims(path, options):
+            return kind
+    known = "; ".join(f"{kind.wanted} ({kind.plural})" for kind in kinds().values())
+    raise InvalidInputError(
+        f"{path.name}: files that end in {suffix(path.name) or 'nothing'!r} are not "
+        f"known. Known are {known}; kind= says what another file is."
+    )
+
+
+def _refuse_other_files(path: Path, kind: Kind) -> None:
+    """Refuse a file whose name says that it holds another kind of item."""
+    end = suffix(path.name)
+    for other in kinds().values():
+        named = other.file_name and end in other.suffixes
+        if named and other is not kind and end not in kind.also_reads:
+            raise InvalidInputError(
+                f"{path} is {other.file_name} by its name, and {kind.plural} are "
+                f"wanted ({kind.wanted}). Pass such a source."
+            )
