@@ -16,8 +16,7 @@ import pytest
 from PIL import Image
 
 from denspu.data import Items, join, read_items, read_pair
-from denspu.data._image_headers import ORIENTATION
-from denspu.data._images import _Room
+from denspu.data._decoding import ORIENTATION, _Room
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 
 NOBODY = 65534

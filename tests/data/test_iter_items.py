@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from denspu._frame import Frame
-from denspu.data import _iterate, iter_items, read_items
-from denspu.data._lines import lines_of
+from denspu.data import _tables, iter_items, read_items
+from denspu.data._disk import lines_of
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 N = 23
@@ -242,7 +242,7 @@ def test_lines_are_those_of_splitlines(tmp_path, monkeypatch, block):
     text = "a\r\nb\rc\n\n\u2028d\x0ce\r\r\n\r\nlong line"
     for ending in ("", "\n", "\r", "\r\n"):
         (tmp_path / "t.txt").write_bytes((text + ending).encode())
-        monkeypatch.setattr("denspu.data._lines.BLOCK", block)
+        monkeypatch.setattr("denspu.data._disk.BLOCK", block)
         found = list(lines_of(tmp_path / "t.txt", "utf-8"))
         assert found == (text + ending).splitlines()
 
@@ -371,13 +371,13 @@ def test_a_long_table_is_not_held(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("a\n" + "1\n" * 40)
     alive = weakref.WeakSet()
-    make = _iterate._tables.RawTable.__init__
+    make = _tables.RawTable.__init__
 
     def noted(self, *args, **kwargs):
         make(self, *args, **kwargs)
         alive.add(self)
 
-    monkeypatch.setattr(_iterate._tables.RawTable, "__init__", noted)
+    monkeypatch.setattr(_tables.RawTable, "__init__", noted)
     plan = {"kind": "table", "columns": {"a": "number"}}
     for part in iter_items(path, like=plan, chunk=10):
         assert len(part) == 10

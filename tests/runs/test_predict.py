@@ -21,7 +21,7 @@ from tests.small import small
 import denspu
 from denspu import load, save
 from denspu._frame import Frame
-from denspu.data import _iterate, read_items
+from denspu.data import _reading, read_items
 from denspu.exceptions import (
     DensPUWarning,
     InvalidInputError,
@@ -405,7 +405,7 @@ def test_the_next_chunk_is_read_while_this_one_is_scored(home, tmp_path, monkeyp
     monkeypatch.setattr(module, "BLOCK", 50)
     begun = threading.Event()
     kind = type(load(home / "table"))
-    real_score, chunks = kind.decision_function, _iterate._raw
+    real_score, chunks = kind.decision_function, _reading.raw_chunks
 
     def noted(*args):
         for i, table in enumerate(chunks(*args)):
@@ -417,7 +417,7 @@ def test_the_next_chunk_is_read_while_this_one_is_scored(home, tmp_path, monkeyp
         assert begun.wait(20), "the second chunk was not read meanwhile"
         return real_score(self, X)
 
-    monkeypatch.setattr(_iterate, "_raw", noted)
+    monkeypatch.setattr(_reading, "raw_chunks", noted)
     monkeypatch.setattr(kind, "decision_function", score)
     predict_files(home / "table", home / "t.csv", tmp_path / "a.csv", chunk=50)
 

@@ -27,7 +27,7 @@ def write(folder, kind, n):
 
 @pytest.fixture
 def sources(tmp_path, monkeypatch, request):
-    for module in ("_image_headers", "_images", "_texts"):
+    for module in ("_decoding", "kinds.text"):
         monkeypatch.setattr(f"denspu.data.{module}.MANY", 10)
     return {
         "positive": write(tmp_path / "known", request.param, 9),

@@ -16,7 +16,7 @@ from denspu._parameters import Number, Whole
 from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray
 from denspu._words import does, many
-from denspu.data._find import Source
+from denspu.data._reading import Source
 from denspu.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
 from denspu.metrics import PUReport, oracle_metrics
 from denspu.runs.options import AS_FITTED, Reading

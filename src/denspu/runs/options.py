@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from denspu._machine import resolve_device
 from denspu._parameters import Number
 from denspu._registry import Entry, registry
-from denspu.data._items import ItemKind
 from denspu.exceptions import InvalidParameterError, did_you_mean
 
 Source = str | os.PathLike[str]
@@ -86,7 +85,7 @@ class RunOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     ids: Source | None = None
     encoding: str = "utf-8"
-    kind: ItemKind | None = None
+    kind: str | None = None
     image_size: int | None = None
     scenario: str = "one-sample"
     groups: str | None = None

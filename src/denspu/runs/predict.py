@@ -28,8 +28,8 @@ from denspu._parameters import Whole
 from denspu._typing import FloatArray, IntArray
 from denspu._words import NOUNS, many
 from denspu.data import Items, iter_items
-from denspu.data._find import Source
-from denspu.data._image_headers import quiet_decoding
+from denspu.data._decoding import quiet_decoding
+from denspu.data._reading import Source
 from denspu.data._tables import require_pyarrow
 from denspu.exceptions import (
     DensPUError,

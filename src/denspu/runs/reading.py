@@ -23,10 +23,8 @@ from denspu.data import (
     read_items,
     read_pair,
 )
-from denspu.data._find import TABLE_SUFFIXES
-from denspu.data._lines import decode_text
-from denspu.data._rows import labels_of, row_ids
-from denspu.data._tables import read_raw
+from denspu.data._disk import lines_of
+from denspu.data._tables import TABLE_SUFFIXES, labels_of, read_raw, row_ids
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 from denspu.runs.options import RunOptions, Source
 from denspu.runs.splitting import groups_of, is_pattern, times_of
@@ -230,7 +228,7 @@ def _negative_names(path: Path, options: RunOptions) -> list[str]:
             f"known_negatives={str(path)!r}: there is no such file."
         )
     if path.suffix.lower() not in TABLE_SUFFIXES:
-        lines = decode_text(path, options.encoding).splitlines()
+        lines = lines_of(path, options.encoding)
         return [line.strip() for line in lines if line.strip()]
     table = read_raw(path, options.encoding)
     column = _first(table.names, options.id_column, *ID_WORDS)

@@ -13,10 +13,17 @@ import numpy as np
 
 from denspu._typing import FloatArray, IntArray
 from denspu._words import many
-from denspu.data._find import TABLE_SUFFIXES, Source
-from denspu.data._items import need_column
-from denspu.data._rows import POSITIVE, UNLABELED, labels_of, row_ids
-from denspu.data._tables import raw_chunks, read_raw
+from denspu.data._reading import Source
+from denspu.data._tables import (
+    POSITIVE,
+    TABLE_SUFFIXES,
+    UNLABELED,
+    labels_of,
+    need_column,
+    raw_chunks,
+    read_raw,
+    row_ids,
+)
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 from denspu.runs.folder import RUN, SCORES_CSV, SCORES_PARQUET
 from denspu.runs.predict import CHUNK, Scorer
