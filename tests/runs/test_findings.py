@@ -12,7 +12,7 @@ from tests.runs.test_fit_run import make_table, options
 from denspu._evidence import Evidence
 from denspu.exceptions import PriorDisagreementWarning
 from denspu.runs import findings, fit_run
-from denspu.runs.words import result
+from denspu.report.words import result_lines
 
 
 def test_a_check_that_could_not_be_made_is_neither_good_nor_bad(tmp_path):
@@ -21,11 +21,11 @@ def test_a_check_that_could_not_be_made_is_neither_good_nor_bad(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         facts, _ = fit_run(options(tmp_path))
-    check = next(c for c in facts.checks if c["name"] == "labels at random")
-    assert check["ok"] is None
-    assert check["sentence"].startswith("Too few rows to compare")
-    told = [sentence for _, sentence in result(facts, options(tmp_path))]
-    assert check["sentence"] not in told
+    check = next(c for c in facts.checks if c.name == "labels at random")
+    assert check.ok is None
+    assert check.sentence.startswith("Too few rows to compare")
+    told = [sentence for _, sentence in result_lines(facts, None)]
+    assert check.sentence not in told
 
 
 @pytest.mark.parametrize("share", [0.05, 0.4, 0.95])
@@ -49,7 +49,7 @@ def test_a_given_share_is_a_row_among_what_the_scores_say(monkeypatch, share):
     monkeypatch.setattr(findings, "with_estimated_prior", doubting)
     model = SimpleNamespace(evidence_=evidence, threshold_=0.0)
     rows = findings.sensitivity_of(model, findings.Shares(200, 0, 0))
-    priors = [row["prior"] for row in rows]
+    priors = [row.prior for row in rows]
     low, high = judge(evidence, None, 0).prior_interval
     assert low < 0.4 < high
     assert share in priors

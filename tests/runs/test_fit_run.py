@@ -119,7 +119,7 @@ def test_the_saved_model_gives_the_scores_again(made):
     assert how["kind"] == "table"
     assert how["options"]["id_column"] == "item"
     assert set(how["plan"]["columns"]) == {"size", "town", "hour"}
-    assert model.threshold_ == facts.threshold["value"]
+    assert model.threshold_ == facts.threshold.value
     proba = model.predict_proba(read.X)[:, 1]
     kept = dict(zip(read.ids, proba, strict=True))
     is_open = rows.stage != KNOWN
@@ -135,7 +135,7 @@ def test_known_negatives_are_decided(made):
     assert (rows.decision[known] == 0).all()
     assert (rows.probability[known] == 0).all()
     assert any("'elsewhere'" in w for w in facts.warnings)
-    assert facts.evaluation["n_unlabeled"] == facts.n_unlabeled - 2
+    assert facts.evaluation.n_unlabeled == facts.n_unlabeled - 2
 
 
 def test_held_out_groups_are_the_latest_and_whole(made):
@@ -150,18 +150,18 @@ def test_held_out_groups_are_the_latest_and_whole(made):
 
 def test_the_facts_are_complete(made):
     _, facts, rows, _ = made
-    low, value, high = (facts.prior[k] for k in ("low", "value", "high"))
+    low, value, high = (getattr(facts.prior, k) for k in ("low", "value", "high"))
     assert 0 <= low <= value <= high <= 1
-    assert facts.count["value"] == pytest.approx(value * facts.n_unlabeled)
-    assert facts.threshold["rule"] == "recall"
-    assert facts.evaluation["figures"]["recall"]["value"] >= 0.8
+    assert facts.count.value == pytest.approx(value * facts.n_unlabeled)
+    assert facts.threshold.rule == "recall"
+    assert facts.evaluation["recall"].value >= 0.8
     assert len(facts.sensitivity) == 5
-    assert facts.sensitivity[0]["prior"] == pytest.approx(low)
-    names = [check["name"] for check in facts.checks]
+    assert facts.sensitivity[0].prior == pytest.approx(low)
+    names = [check.name for check in facts.checks]
     assert names == ["labels at random", "trivial model", "shortcut"]
-    assert facts.lists[0]["name"] == "sure negatives"
-    assert "declared positives" in facts.lists[-1]["sentence"]
-    assert facts.stages[0]["name"] == "read"
+    assert facts.lists[0].name == "sure negatives"
+    assert "declared positives" in facts.lists[-1].sentence
+    assert facts.stages[0].name == "read"
     assert {"read", "fit", "total"} <= set(facts.seconds)
     assert facts.versions["denspu"] == denspu.__version__
     assert rows.map_positive.shape == (facts.n_positive, 2)
@@ -216,30 +216,30 @@ def test_copies_of_positives_are_positive_and_not_fitted(tmp_path, monkeypatch):
     assert np.flatnonzero(copied).tolist() == list(range(6))
     assert (rows.decision[copied] == 1).all()
     assert (rows.probability[copied] == 1).all()
-    assert facts.evaluation["n_unlabeled"] == 100
-    assert facts.count["low"] >= 6
+    assert facts.evaluation.n_unlabeled == 100
+    assert facts.count.low >= 6
     assert len(facts.copies) == 6
-    share = (facts.count["value"] - 6) / 100
-    assert facts.evaluation["prior_in_unlabeled"] == pytest.approx(share)
+    share = (facts.count.value - 6) / 100
+    assert facts.evaluation.prior_in_unlabeled == pytest.approx(share)
 
 
 def test_a_prior_that_is_known_is_kept(tmp_path):
     facts, _ = fit_run(options(tmp_path, prior=0.25, **write_embeddings(tmp_path, 4)))
-    assert facts.prior["value"] == pytest.approx(0.25)
+    assert facts.prior.value == pytest.approx(0.25)
     assert facts.count == pytest.approx({"value": 26, "low": 26, "high": 26})
-    assert "as you said" in facts.prior["sentence"]
-    inside = facts.evaluation["prior_in_unlabeled"]
+    assert "as you said" in facts.prior.sentence
+    inside = facts.evaluation.prior_in_unlabeled
     assert inside == pytest.approx((26 - 4) / 100)
 
 
 def test_a_prior_that_is_given_is_set_beside_what_the_scores_say(tmp_path):
     """0.9 is far too large here, and the table reaches down to the estimate."""
     facts, _ = fit_run(options(tmp_path, prior=0.9, **write_embeddings(tmp_path)))
-    priors = [row["prior"] for row in facts.sensitivity]
+    priors = [row.prior for row in facts.sensitivity]
     assert priors[-1] == pytest.approx(0.9)
     assert len(priors) > 1
     assert priors[0] < 0.6
-    right = [row["precision"] for row in facts.sensitivity]
+    right = [row.precision for row in facts.sensitivity]
     assert right[0] < right[-1]
 
 
@@ -274,7 +274,7 @@ def test_without_hold_out_nothing_is_claimed(tmp_path):
     assert facts.sensitivity == facts.lists == []
     assert facts.n_held_out == 0
     assert any("Nothing is held out" in w for w in facts.warnings)
-    assert facts.threshold["rule"] == "own"
+    assert facts.threshold.rule == "own"
     assert np.array_equal(rows.decision, (rows.score_unlabeled > 0).astype(int))
 
 
@@ -302,7 +302,7 @@ def test_top_calls_so_many(tmp_path):
     )
     assert (rows.decision[3:] == 1).sum() == 12
     assert facts.n_called == 12 + 3, "copies are called positive besides"
-    assert facts.threshold["sentence"].startswith("The 12 highest of 100 unlabelled")
+    assert facts.threshold.sentence.startswith("The 12 highest of 100 unlabelled")
 
 
 @pytest.mark.parametrize(

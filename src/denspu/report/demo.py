@@ -21,10 +21,16 @@ from denspu._typing import FloatArray, IntArray
 from denspu.data import load_dataset, make_pu
 from denspu.methods.dens_pu import DensPU
 from denspu.metrics import oracle_metrics
-from denspu.report.charts import draw_score_histogram, score_histogram
+from denspu.report.charts import (
+    draw_latent_map,
+    draw_most_and_least_normal,
+    draw_score_histogram,
+    latent_map,
+    most_and_least_normal,
+    roles_of,
+    score_histogram,
+)
 from denspu.report.demo_words import render_demo
-from denspu.report.gallery import draw_most_and_least_normal, most_and_least_normal
-from denspu.report.maps import draw_latent_map, latent_map, roles_of
 from denspu.report.style import new_figure, parts, save, styled
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 from denspu._typing import IntArray
 from denspu.data import Items
 from denspu.report.run_items import EXCERPT, WHOLE, Card, Shower
-from denspu.report.run_text import chance, clean, shorten, whole
-from denspu.report.run_words import noun
+from denspu.report.text import chance, clean, shorten, whole
+from denspu.report.words import noun
 from denspu.runs.facts import RunFacts, RunRows
 
 MOST = 24
@@ -43,10 +43,10 @@ class Gallery:
 def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[Gallery]:
     """Return the galleries that have something to show, in reading order."""
     things = noun(facts.kind)
-    copies = {c.get("unlabeled") for c in facts.copies}
+    copies = {c.unlabeled for c in facts.copies}
     fresh = np.array([name not in copies for name in rows.unlabeled.ids], dtype=bool)
     called, best = rows.decision == 1, np.argsort(rows.rank, kind="stable")
-    gap = np.abs(rows.score_unlabeled - float(facts.threshold.get("value", 0.0)))
+    gap = np.abs(rows.score_unlabeled - facts.threshold.value)
     near = np.argsort(gap, kind="stable")[: MOST if len(gap) > 1 else 0]
     chosen = _lowest(rows, np.asarray(rows.chosen, dtype=np.int64))
     odd = np.asarray(rows.odd_positive, dtype=np.int64)

@@ -12,8 +12,8 @@ from scipy.stats import rankdata
 
 from denspu._typing import FloatArray, IntArray
 from denspu.data import Items
-from denspu.report.run_text import clean, number, shorten
 from denspu.report.run_thumbs import Brightness, Picture, picture
+from denspu.report.text import clean, number, shorten
 from denspu.runs.facts import RunFacts, RunRows
 
 EXCERPT = 220

@@ -9,8 +9,8 @@ import numpy as np
 
 from denspu._typing import FloatArray, IntArray
 from denspu.report.run_items import Shower
-from denspu.report.run_text import chance, shorten, whole
 from denspu.report.run_thumbs import MAP_SIDE, SHEET, sheet
+from denspu.report.text import chance, shorten, whole
 from denspu.runs.facts import RunFacts, RunRows
 
 MOST = 2_000

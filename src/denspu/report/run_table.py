@@ -9,8 +9,8 @@ import numpy as np
 
 from denspu._typing import IntArray
 from denspu.report.run_items import Shower
-from denspu.report.run_text import clean, whole
-from denspu.report.run_words import noun
+from denspu.report.text import clean, whole
+from denspu.report.words import noun
 from denspu.runs.facts import RunFacts, RunRows
 
 MOST = 20_000
@@ -32,7 +32,7 @@ def item_table(
 ) -> ItemTable:
     """Return the items by rank; of many, the highest and those near the threshold."""
     limit = MOST if most is None else most
-    at = _chosen(rows, float(facts.threshold.get("value", 0.0)), limit)
+    at = _chosen(rows, facts.threshold.value, limit)
     words, stage = np.unique(
         np.array([str(rows.stage[i]) for i in at], dtype=np.str_), return_inverse=True
     )

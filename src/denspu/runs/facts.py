@@ -2,18 +2,128 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
+from denspu._stages import Stage
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.data import Items
+from denspu.metrics import PUReport
+
+Source: TypeAlias = Literal["given", "model", "scores"]
+"""Who says how many are positive."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many unlabelled items are positive."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Share of positives inside U; without figures where it is not known."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    """How often the interval should hold the share."""
+    source: Source | None = None
+    """Who says so; ``from`` in ``run.json``."""
+    estimates: Mapping[str, float] = field(default_factory=dict)
+    """By estimator."""
+
+    @property
+    def given(self) -> bool:
+        """Whether the user gave it."""
+        return self.source == "given"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Where the cut lies, and why there."""
+
+    value: float
+    rule: str
+    """``own``, ``prior``, ``recall``, ``precision`` or ``top``."""
+    target: float | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class IfShare:
+    """The figures if the share inside U were ``prior``."""
+
+    prior: float
+    precision: float | None = None
+    recall: float | None = None
+    f1: float | None = None
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One doubt, or its absence."""
+
+    name: Literal["labels at random", "trivial model", "shortcut"]
+    ok: bool | None
+    """None where nothing could be seen."""
+    sentence: str
+    detail: str = ""
+    """Numbers behind the sentence, in words."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A list whose errors are controlled."""
+
+    name: str
+    n: int
+    level: float
+    sentence: str
+    """Which list, which promise, and what it assumes."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A training curve."""
+
+    name: str
+    label: str
+    x: list[float]
+    """Epochs."""
+    y: list[float | None]
+
+
+@dataclass(frozen=True)
+class SkippedItem:
+    """What could not be read."""
+
+    item: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Copy:
+    """An unlabelled item that is a copy of a labelled positive."""
+
+    positive: str
+    unlabeled: str
+    kind: Literal["exact", "near"]
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """Plain data about one run; ``to_json`` is what ``run.json`` holds."""
+    """What ``run.json`` holds."""
 
     kind: str
     """image, table, text or embedding."""
@@ -38,36 +148,45 @@ class RunFacts:
     """Unlabelled items above the threshold."""
     reading: list[str]
     """Sentences about what was read and how."""
-    prior: dict[str, Any]
-    """``value``, ``low``, ``high``, ``level`` (share of positives inside U),
-    ``estimates`` (estimator -> value), ``sentence``."""
-    count: dict[str, float]
-    """``value``, ``low``, ``high``: how many unlabelled items are positive."""
-    threshold: dict[str, Any]
-    """``value``, ``rule``, ``target``, ``sentence``."""
-    evaluation: dict[str, Any] | None
-    """``PUReport.to_dict()``; None without held-out positives."""
-    sensitivity: list[dict[str, float]]
-    """One object a prior: ``prior``, ``precision``, ``recall``, ``f1``, accuracy."""
-    checks: list[dict[str, Any]]
-    """``name``, ``ok`` (None: not known), ``sentence``: SCAR, trivial model,
-    shortcuts."""
-    lists: list[dict[str, Any]]
-    """Error control: ``name``, ``n``, ``level``, ``sentence`` (which list, promise)."""
-    stages: list[dict[str, Any]]
-    """``name``, ``seconds``, ``facts``."""
-    curves: list[dict[str, Any]]
-    """Training curves: ``name``, ``x`` (epochs), ``y``, ``label``."""
+    prior: Prior
+    count: Count | None
+    threshold: Threshold
+    evaluation: PUReport | None
+    """None without held-out positives."""
+    sensitivity: list[IfShare]
+    checks: list[Check]
+    lists: list[Promise]
+    stages: list[Stage]
+    curves: list[Curve]
     warnings: list[str]
-    skipped: list[dict[str, str]] = field(default_factory=list)
-    """``item``, ``reason``."""
-    copies: list[dict[str, str]] = field(default_factory=list)
-    """``positive``, ``unlabeled``, ``kind`` (exact or near)."""
+    skipped: list[SkippedItem] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
     shortcuts: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return asdict(self)
+        found = asdict(replace(self, evaluation=None))
+        found["prior"]["from"] = found["prior"].pop("source")
+        found["evaluation"] = self.evaluation and self.evaluation.to_dict()
+        whole: dict[str, Any] = plain(found)
+        return whole
+
+
+def plain(value: Any) -> Any:
+    """Return plain data that JSON can hold: no array, no NaN."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
 
 
 @dataclass(frozen=True, eq=False)

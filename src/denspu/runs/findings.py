@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,16 +10,29 @@ from typing import Any
 import numpy as np
 
 from denspu._share import HALF_A_ROW, NEAR, between
+from denspu._stages import Stage
 from denspu._typing import FloatArray
 from denspu._words import does, many
 from denspu.exceptions import DensPUWarning, InvalidParameterError
 from denspu.methods._judging import with_estimated_prior, with_prior
 from denspu.metrics import (
+    PUReport,
     declared_negatives,
     declared_positives,
     prior_sensitivity,
     scar_check,
     trivial_check,
+)
+from denspu.runs.facts import (
+    Check,
+    Count,
+    Curve,
+    IfShare,
+    Prior,
+    Promise,
+    Source,
+    Threshold,
+    plain,
 )
 from denspu.runs.reading import RunData
 from denspu.training import History
@@ -32,11 +44,6 @@ LEVEL = 0.1
 """Errors allowed on lists with a promise."""
 
 PARTS = ("encoder_", "classifier_", "refiner_")
-FROM = {
-    "given": "as you said",
-    "model": "as the method estimates",
-    "scores": "as estimated from the scores",
-}
 
 
 # --- the share of positives ----------------------------------------------------------
@@ -117,11 +124,12 @@ def settle_evidence(model: Any, scenario: str, share: float | None) -> None:
 
 def prior_facts(
     model: Any, shares: Shares, given: float | None
-) -> tuple[dict[str, Any], dict[str, float]]:
+) -> tuple[Prior, Count | None]:
     """Return the share of positives inside U, and their number, with intervals."""
     evidence = getattr(model, "evidence_", None)
     estimates: dict[str, float] = {}
-    level, source = 0.9, "model"
+    level: float = 0.9
+    source: Source = "model"
     if evidence is not None:
         value, ends = evidence.prior_in_unlabeled, evidence.prior_interval
         estimates = {k: shares.whole(v) for k, v in evidence.prior_estimates.items()}
@@ -132,34 +140,28 @@ def prior_facts(
         value = getattr(model, "prior_in_unlabeled_", None)
         ends = getattr(model, "prior_interval_", (0.0, 1.0))
     if value is None:
-        told = "How many of the unlabelled items are positive is not known."
-        return {"estimates": {}, "sentence": told}, {}
+        return Prior(), None
     low, high = min(ends[0], value), max(ends[1], value)
-    named = {"value": value, "low": low, "high": high}
-    prior: dict[str, Any] = {name: shares.whole(v) for name, v in named.items()}
-    interval = "" if low == high else f" ({prior['low']:.1%} to {prior['high']:.1%})"
-    prior |= {
-        "level": level,
-        "from": source,
-        "estimates": estimates,
-        "sentence": f"About {prior['value']:.1%} of the unlabelled items are positive"
-        f"{interval}, {FROM[source]}.",
-    }
-    return prior, {name: shares.count(v) for name, v in named.items()}
+    prior = Prior(
+        shares.whole(value),
+        shares.whole(low),
+        shares.whole(high),
+        level,
+        source,
+        estimates,
+    )
+    return prior, Count(shares.count(value), shares.count(low), shares.count(high))
 
 
 # --- figures and checks --------------------------------------------------------------
 
 
-def evaluation_of(model: Any) -> dict[str, Any] | None:
+def evaluation_of(model: Any) -> PUReport | None:
     """Return the estimated figures, or None where nothing was held out."""
-    if not hasattr(model, "evidence_"):
-        return None
-    found: dict[str, Any] = plain(model.evaluate().to_dict())
-    return found
+    return model.evaluate() if hasattr(model, "evidence_") else None
 
 
-def sensitivity_of(model: Any, shares: Shares) -> list[dict[str, float]]:
+def sensitivity_of(model: Any, shares: Shares) -> list[IfShare]:
     """Return the figures over the interval of the share.
 
     One that was given has none: the table reaches from it over what the scores say.
@@ -184,29 +186,21 @@ def sensitivity_of(model: Any, shares: Shares) -> list[dict[str, float]]:
         random_state=0,
     )
     names = ("precision", "recall", "f1", "accuracy")
-    rows = [
-        {"prior": shares.whole(prior)} | {name: report[name].value for name in names}
+    return [
+        IfShare(shares.whole(prior), *(plain(report[name].value) for name in names))
         for prior, report in zip(found.priors, found.reports, strict=True)
     ]
-    clean: list[dict[str, float]] = plain(rows)
-    return clean
 
 
 def checks_of(
     model: Any, data: RunData, Z: tuple[FloatArray, FloatArray] | None
-) -> list[dict[str, Any]]:
+) -> list[Check]:
     """Return doubts and their absence; ``ok`` is None where nothing could be seen.
 
     ``Z``: embeddings of held-out P and open U.
     """
-    found = [
-        {"name": "shortcut", "ok": False, "sentence": told} for told in data.shortcuts
-    ] or [
-        {
-            "name": "shortcut",
-            "ok": True,
-            "sentence": "No fact about the files alone tells P from U.",
-        }
+    found = [Check("shortcut", False, told) for told in data.shortcuts] or [
+        Check("shortcut", True, "No fact about the files alone gives the labels away.")
     ]
     evidence = getattr(model, "evidence_", None)
     if evidence is None:
@@ -228,23 +222,19 @@ def checks_of(
         prior_in_unlabeled=share,
         threshold=model.threshold_,
     )
-    told = " ".join([scar.sentence, *(test.sentence for test in scar.tests)])
     return [
-        {
-            "name": "labels at random",
-            "ok": not scar.doubtful if scar.tests else None,
-            "sentence": told,
-        },
-        {
-            "name": "trivial model",
-            "ok": not trivial.trivial,
-            "sentence": trivial.sentence,
-        },
+        Check(
+            "labels at random",
+            not scar.doubtful if scar.tests else None,
+            scar.sentence,
+            " ".join(test.sentence for test in scar.tests),
+        ),
+        Check("trivial model", not trivial.trivial, trivial.sentence),
         *found,
     ]
 
 
-def lists_of(model: Any) -> list[dict[str, Any]]:
+def lists_of(model: Any) -> list[Promise]:
     """Return lists with a promise, and which promise."""
     evidence = getattr(model, "evidence_", None)
     if evidence is None:
@@ -258,56 +248,39 @@ def lists_of(model: Any) -> list[dict[str, Any]]:
         "positives that let few negatives in": declared_positives(U, level=LEVEL),
     }
     return [
-        {"name": name, "n": rows.n, "level": rows.level, "sentence": rows.promise}
-        for name, rows in made.items()
+        Promise(name, rows.n, rows.level, rows.promise) for name, rows in made.items()
     ]
 
 
-def threshold_facts(model: Any) -> dict[str, Any]:
+def threshold_facts(model: Any) -> Threshold:
     """Return where the cut lies and why."""
-    choice = getattr(model, "threshold_choice_", None)
+    value, choice = float(model.threshold_), getattr(model, "threshold_choice_", None)
     if choice is None:
-        return {
-            "value": float(model.threshold_),
-            "rule": "own",
-            "target": None,
-            "sentence": "The cut is the method's own: a score above "
-            f"{model.threshold_:g}.",
-        }
-    return {
-        "value": float(model.threshold_),
-        "rule": choice.rule,
-        "target": choice.target,
-        "sentence": choice.sentence,
-    }
+        told = f"The cut is the method's own: a score above {value:g}."
+        return Threshold(value, "own", None, told)
+    return Threshold(value, choice.rule, choice.target, choice.sentence)
 
 
 # --- what happened -------------------------------------------------------------------
 
 
-def stages_of(model: Any, reading: dict[str, Any], seconds: float) -> list[Any]:
+def stages_of(model: Any, reading: Stage, seconds: float) -> list[Stage]:
     """Return the steps of the run, from reading on."""
     stages = getattr(model, "stages_", None)
     if not stages:
-        facts = {"method": type(model).__name__}
-        found = [{"name": "fit", "seconds": seconds, "facts": facts}]
-    else:
-        found = [
-            {"name": s.name, "seconds": s.seconds, "facts": plain(s.facts)}
-            for s in stages
-        ]
-    return [reading, *found]
+        return [reading, Stage("fit", seconds, {"method": type(model).__name__})]
+    return [reading, *(Stage(s.name, s.seconds, plain(s.facts)) for s in stages)]
 
 
-def curves_of(model: Any) -> list[dict[str, Any]]:
+def curves_of(model: Any) -> list[Curve]:
     """Return the loss of every training inside a model."""
     return [
-        {
-            "name": name,
-            "x": [row.get("epoch", i) for i, row in enumerate(history.rows, 1)],
-            "y": plain(history.column("loss")),
-            "label": "loss",
-        }
+        Curve(
+            name,
+            "loss",
+            [row.get("epoch", i) for i, row in enumerate(history.rows, 1)],
+            plain(history.column("loss")),
+        )
         for name, history in _histories(model)
         if len(history) and "loss" in history.last
     ]
@@ -330,20 +303,3 @@ def _histories_in(part: Any, start: str) -> Iterator[tuple[str, History]]:
                     name.rstrip("_").replace("_", " ").replace("history", "training")
                 )
                 yield f"{start}{words}{which}", one
-
-
-def plain(value: Any) -> Any:
-    """Return plain data that JSON can hold: no array, no NaN."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)

@@ -7,7 +7,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from denspu._words import does, many
 from denspu.data import join
 from denspu.exceptions import DensPUWarning, InvalidInputError
 from denspu.persistence import versions
-from denspu.runs import findings, words
-from denspu.runs.facts import RunFacts, RunRows
-from denspu.runs.folder import WriteReport, check_out, write_run
+from denspu.report import words
+from denspu.runs import findings
+from denspu.runs.facts import Copy, RunFacts, RunRows, plain
+from denspu.runs.folder import REPORT, WriteReport, check_out, write_run
 from denspu.runs.options import RunOptions, build_method, check_options
 from denspu.runs.reading import RunData, read_run, reading_arguments
 from denspu.runs.resume import WorkFolder, kept_encoder, key_of
@@ -94,7 +96,7 @@ def fit_run(
             rows = rows_of(run.model, run.data, run.held, Z)
             run.said += _contradiction(run, rows)
             facts = _facts(run, rows, Z)
-        for word, sentence in words.share(facts):
+        for word, sentence in words.share_lines(facts.prior):
             tell(word, sentence)
         write_run(
             options.target,
@@ -109,7 +111,8 @@ def fit_run(
         work.leave()
         raise
     work.end()
-    for word, sentence in words.result(facts, options):
+    written = None if report is None else Path(options.out) / REPORT
+    for word, sentence in words.result_lines(facts, written):
         tell(word, sentence)
     return facts, rows
 
@@ -190,7 +193,7 @@ def _fit(run: _Run, work: WorkFolder, tell: Tell) -> None:
         tell("resuming", words.resuming(state, work.path))
 
     def hear(stage: Stage) -> None:
-        for word, sentence in words.stage(stage, len(y)):
+        for word, sentence in words.stage_lines(stage, len(y)):
             tell(word, sentence)
 
     with kept_encoder(run.model, X, data.P.kind, work), hearing(hear):
@@ -219,22 +222,19 @@ def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
     model, data, options = run.model, run.data, run.options
     shares = findings.shares_of(data)
     prior, count = findings.prior_facts(model, shares, run.share)
-    reading = {
-        "name": "read",
-        "seconds": run.clock.seconds["read"],
-        "facts": {
-            "positives": len(data.P),
-            "unlabeled": len(data.U),
-            "skipped": len(data.skipped),
-            "copies": shares.n_copies,
-        },
+    read = {
+        "positives": len(data.P),
+        "unlabeled": len(data.U),
+        "skipped": len(data.skipped),
+        "copies": shares.n_copies,
     }
+    reading = Stage("read", run.clock.seconds["read"], read)
     return RunFacts(
         kind=data.P.kind,
         method=options.method,
         created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         command=options.command,
-        settings=findings.plain(options.told()),
+        settings=plain(options.told()),
         versions=versions(),
         sources=options.sources,
         scenario=options.scenario,
@@ -243,8 +243,8 @@ def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
         n_unlabeled=len(data.U),
         n_called=int(rows.decision.sum()),
         reading=[*data.reading, *([run.held_told] if run.held.any() else [])],
-        prior=findings.plain(prior),
-        count=findings.plain(count),
+        prior=prior,
+        count=count,
         threshold=findings.threshold_facts(model),
         evaluation=findings.evaluation_of(model),
         sensitivity=findings.sensitivity_of(model, shares),
@@ -256,7 +256,7 @@ def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
         skipped=data.skipped,
         copies=_copies(data),
         shortcuts=data.shortcuts,
-        seconds=findings.plain(run.clock.total()),
+        seconds=plain(run.clock.total()),
     )
 
 
@@ -267,12 +267,10 @@ def _features(data: RunData, rows: RunRows, Z: Embeddings) -> Embeddings:
     return Z[0][rows.held_out], Z[1][~(data.is_copy | data.known_negative)]
 
 
-def _copies(data: RunData) -> list[dict[str, str]]:
-    return [
-        {"positive": data.P.ids[p], "unlabeled": data.U.ids[u], "kind": kind}
-        for kind, pairs in (("exact", data.copies.exact), ("near", data.copies.near))
-        for p, u in pairs
-    ]
+def _copies(data: RunData) -> list[Copy]:
+    exact = [Copy(data.P.ids[p], data.U.ids[u], "exact") for p, u in data.copies.exact]
+    near = [Copy(data.P.ids[p], data.U.ids[u], "near") for p, u in data.copies.near]
+    return exact + near
 
 
 def _how_to_read(run: _Run, facts: RunFacts) -> dict[str, Any]:
@@ -283,13 +281,13 @@ def _how_to_read(run: _Run, facts: RunFacts) -> dict[str, Any]:
     return {
         "version": INPUT_VERSION,
         "kind": data.P.kind,
-        "plan": findings.plain(dict(data.P.plan)),
+        "plan": plain(dict(data.P.plan)),
         "options": {name: given[name] for name in kept if name in given},
         "aside": list(given.get("aside", ())),
         "method": facts.method,
         "scenario": facts.scenario,
-        "threshold": facts.threshold,
-        "prior": facts.prior,
+        "threshold": asdict(facts.threshold),
+        "prior": facts.to_json()["prior"],
     }
 
 

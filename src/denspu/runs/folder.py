@@ -18,7 +18,7 @@ import errno
 import io
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def write_run(
     """Write the folder; after an error nothing is left, and an older run is intact."""
     texts = {
         SCORES_CSV: scores_csv(rows),
-        SKIPPED: _csv(("item", "reason"), [list(s.values()) for s in facts.skipped]),
+        SKIPPED: _csv(("item", "reason"), [(s.item, s.reason) for s in facts.skipped]),
         RUN: as_json(facts.to_json()),
     }
     try:
@@ -148,10 +148,10 @@ def scores_csv(rows: RunRows) -> bytes:
     """Return the ranked list as CSV; numbers keep all their digits."""
     columns = score_columns(rows)
     lists = [np.asarray(columns[name]).tolist() for name in COLUMNS]
-    return _csv(COLUMNS, [list(row) for row in zip(*lists, strict=True)])
+    return _csv(COLUMNS, zip(*lists, strict=True))
 
 
-def _csv(header: tuple[str, ...], rows: list[list[Any]]) -> bytes:
+def _csv(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> bytes:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

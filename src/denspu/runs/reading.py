@@ -26,6 +26,7 @@ from denspu.data import (
 from denspu.data._disk import lines_of
 from denspu.data._tables import TABLE_SUFFIXES, labels_of, read_raw, row_ids
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
+from denspu.runs.facts import SkippedItem
 from denspu.runs.options import RunOptions, Source
 from denspu.runs.splitting import groups_of, is_pattern, times_of
 
@@ -50,7 +51,7 @@ class RunData:
     times: FloatArray | None
     """Times of P."""
     shortcuts: list[str]
-    skipped: list[dict[str, str]]
+    skipped: list[SkippedItem]
     reading: list[str]
     warnings: list[str] = field(default_factory=list)
 
@@ -110,7 +111,7 @@ def read_run(options: RunOptions) -> RunData:
     )
 
 
-def _read_sources(options: RunOptions) -> tuple[Items, Items, list[dict[str, str]]]:
+def _read_sources(options: RunOptions) -> tuple[Items, Items, list[SkippedItem]]:
     """Return P, U, and what was skipped in both."""
     arguments = reading_arguments(options)
     kind: Any = options.kind or "auto"
@@ -173,7 +174,7 @@ def _aside(options: RunOptions) -> tuple[str, ...]:
     return ()
 
 
-def _skipped(sources: Sequence[Items]) -> list[dict[str, str]]:
+def _skipped(sources: Sequence[Items]) -> list[SkippedItem]:
     """Return what was skipped, named so that it can be found again."""
     found = []
     for items in sources:
@@ -181,7 +182,7 @@ def _skipped(sources: Sequence[Items]) -> list[dict[str, str]]:
         for item, reason in items.skipped:
             name = os.path.join(items.source, item) if folder else item
             named = name if folder or len(sources) == 1 else f"{items.source}: {item}"
-            found.append({"item": named, "reason": reason})
+            found.append(SkippedItem(named, reason))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Numbers, times and names of a run as people read them."""
+"""Numbers, times and names as people read them."""
 
 from __future__ import annotations
 
@@ -33,19 +33,16 @@ def is_number(value: Any) -> bool:
     )
 
 
+# --- numbers ------------------------------------------------------------------------
+
+
 def whole(value: float) -> str:
     """Return a count: ``1,240``."""
     return f"{round(value):,}"
 
 
 def number(value: Any, digits: int = 3) -> str:
-    """Return a number with a few digits that count, and commas where it is large.
-
-    Examples
-    --------
-    >>> number(0.012345), number(12345.6), number(-2.5), number(None)
-    ('0.0123', '12,346', '-2.5', '–')
-    """
+    """Return a number with a few digits that count: ``0.0123``, ``12,346``."""
     if not is_number(value):
         return "–"
     if isinstance(value, int) or abs(value) >= 10**digits:
@@ -54,25 +51,19 @@ def number(value: Any, digits: int = 3) -> str:
 
 
 def percent(share: Any) -> str:
-    """Return a share as a percentage, never rounded to 0 or 100 if it is neither.
-
-    Examples
-    --------
-    >>> shares = 0.934, 0.0213, 0.9996, 0.00004
-    >>> [percent(s).replace(SPACE, " ") for s in shares]
-    ['93 %', '2.1 %', 'over 99.9 %', 'under 0.01 %']
-    """
-    return "–" if not is_number(share) else f"{_percent(share)}{SPACE}%"
+    """Return a percentage, never rounded to 0 or 100 if it is neither."""
+    return "–" if not is_number(share) else f"{digits(share)}{SPACE}%"
 
 
-def _percent(share: float) -> str:
+def digits(share: float) -> str:
+    """Return the digits of a percentage: ``93``, ``2.1``, ``over 99.9``."""
     value = 100 * share
     if 0 < value < 0.01:
         return "under 0.01"
     if 99.9 < value < 100:
         return "over 99.9"
-    digits = 2 if value < 1 else 1 if value < 10 or value > 99 else 0
-    text = f"{value:.{digits}f}"
+    places = 2 if value < 1 else 1 if value < 10 or value > 99 else 0
+    text = f"{value:.{places}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -83,13 +74,7 @@ def estimate(share: Any) -> str:
 
 
 def chance(share: Any) -> str:
-    """Return a chance as a whole percentage; finer steps would be made up.
-
-    Examples
-    --------
-    >>> [chance(c).replace(SPACE, " ") for c in (0.0042, 0.37, 0.997, 1.0)]
-    ['<1 %', '37 %', '>99 %', '100 %']
-    """
+    """Return a chance as a whole percentage; finer steps would be made up."""
     if not is_number(share):
         return "–"
     if 0 < share < 0.01:
@@ -103,22 +88,19 @@ def percent_range(low: Any, high: Any) -> str:
     """Return two shares: ``89 to 96 %``."""
     if not (is_number(low) and is_number(high)):
         return "–"
-    ends = [_percent(v) if v < 0.985 else f"{100 * v:.0f}" for v in (low, high)]
+    ends = [digits(v) if v < 0.985 else f"{100 * v:.0f}" for v in (low, high)]
     return f"{ends[0]} to {ends[1]}{SPACE}%"
 
 
 def count_range(value: float, low: float, high: float) -> tuple[str, str]:
-    """Return a count and its interval, rounded as far as the interval allows.
-
-    Examples
-    --------
-    >>> count_range(1237.2, 1103.0, 1391.0)
-    ('1,240', '1,100 to 1,390')
-    """
+    """Return a count and its interval, rounded as far as the interval allows."""
     width = high - low
     unit = 10 ** max(0, math.floor(math.log10(width / 5))) if width > 0 else 1
     near = [unit * round(v / unit) for v in (value, low, high)]
     return f"{near[0]:,}", f"{near[1]:,} to {near[2]:,}"
+
+
+# --- times --------------------------------------------------------------------------
 
 
 def seconds(value: Any) -> str:
@@ -128,6 +110,20 @@ def seconds(value: Any) -> str:
     if value < 10:
         return f"{value:.1f} s" if value >= 0.05 else "under 0.1 s"
     return span(value)
+
+
+def moment(text: str) -> str:
+    """Return an ISO time for people: ``31 Jan 2026, 12:00 UTC``."""
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return plain(text, 60)
+    zone = " UTC" if found.tzinfo is None or not found.utcoffset() else ""
+    words = f"{found.day} {found:%b %Y, %H:%M}{zone}"
+    return words.replace(" ", SPACE)
+
+
+# --- words --------------------------------------------------------------------------
 
 
 def plain(value: Any, length: int = 300) -> str:
@@ -154,13 +150,7 @@ def clean(text: str) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """Return one line of at most ``length`` characters, cut between words.
-
-    Examples
-    --------
-    >>> shorten("a river flows slowly", 12)
-    'a river…'
-    """
+    """Return one line of at most ``length`` characters, cut between words."""
     text = " ".join(text.split())
     if len(text) <= length:
         return text
@@ -169,27 +159,13 @@ def shorten(text: str, length: int) -> str:
     return kept.rstrip(" .,;:-") + "…"
 
 
-def split_path(name: str) -> tuple[str, str]:
-    """Return the folder and the file of a name.
-
-    Examples
-    --------
-    >>> split_path("2023/left/scan.png"), split_path("scan.png")
-    (('2023/left/', 'scan.png'), ('', 'scan.png'))
-    """
-    cut = max(name.rfind("/"), name.rfind("\\")) + 1
-    return (name[:cut], name[cut:]) if cut < len(name) else ("", name)
-
-
-def moment(text: str) -> str:
-    """Return an ISO time for people: ``31 Jan 2026, 12:00 UTC``."""
-    try:
-        found = dt.datetime.fromisoformat(text)
-    except ValueError:
-        return plain(text, 60)
-    zone = " UTC" if found.tzinfo is None or not found.utcoffset() else ""
-    words = f"{found.day} {found:%b %Y, %H:%M}{zone}"
-    return words.replace(" ", SPACE)
+def cut_in_the_middle(text: str, length: int) -> str:
+    """Return one line of at most ``length`` characters with both its ends."""
+    text = " ".join(text.split())
+    if len(text) <= length:
+        return text
+    head = length // 2
+    return f"{text[:head]}…{text[len(text) - (length - head - 1) :]}"
 
 
 def readable(name: Any) -> str:

@@ -1,0 +1,588 @@
+"""What is said about a run: each sentence is made here, once, from its facts.
+
+The terminal and the page show the same sentences; words between backticks are code.
+Nothing here needs jinja2 or matplotlib.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from denspu._words import NOUNS, does, many
+from denspu.report.text import (
+    SPACE,
+    count_range,
+    digits,
+    estimate,
+    is_number,
+    number,
+    percent,
+    percent_range,
+    readable,
+    seconds,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from denspu._stages import Stage
+    from denspu._typing import BoolArray
+    from denspu.metrics import Figure
+    from denspu.runs.facts import Check, IfShare, Prior, Promise, RunFacts
+    from denspu.runs.options import RunOptions
+    from denspu.runs.reading import RunData
+
+Line = tuple[str, str]
+"""A line in the terminal: what it is about, and what is said."""
+
+PARTS = {
+    "CAEEncoder": "autoencoder",
+    "ContrastiveEncoder": "contrastive",
+    "DensityRatio": "density ratio",
+    "EmbeddingRefiner": "labels on embeddings",
+    "IdentityEncoder": "numbers as they are",
+    "IsolationForest": "isolation forest",
+    "NetworkRefiner": "network",
+    "RankingRefiner": "ranking",
+    "TabularEncoder": "columns, scaled",
+    "TextEncoder": "words (TF-IDF)",
+}
+"""Parts as people may call them."""
+
+FROM = {
+    "given": "as you said",
+    "model": "as the method estimates",
+    "scores": "as estimated from the scores",
+}
+"""Who says how many are positive."""
+
+
+def noun(kind: str, n: float = 2) -> str:
+    """Return what the items are called, in singular for one.
+
+    Embeddings stand for something that is not on the page: items.
+    """
+    one = "item" if kind == "embedding" else NOUNS.get(kind, "item")
+    return one if n == 1 else f"{one}s"
+
+
+# --- in the terminal, step by step --------------------------------------------------
+
+
+def reading(data: RunData, options: RunOptions) -> str:
+    """Return what was read."""
+    of_kind = NOUNS[data.P.kind]
+    if options.table is not None:
+        rows = many(len(data.P) + len(data.U), of_kind)
+        parts = [f"{_last(options.table)} {rows}"]
+        parts.append(many(len(data.P), "labelled positive"))
+    else:
+        parts = [
+            f"{_last(options.positive)} {many(len(data.P), of_kind)}",
+            f"{_last(options.unlabeled)} {many(len(data.U), of_kind)}",
+        ]
+    if n := len(data.skipped):
+        listed = Path(options.out) / "skipped.csv"
+        parts.append(f"{n:,} unreadable (listed in {listed})")
+    if n := int(data.is_copy.sum()):
+        verb = does(n, "is a copy", "are copies")
+        parts.append(f"{many(n, f'unlabelled {of_kind}')} {verb} of labelled positives")
+    if n := int(data.known_negative.sum()):
+        parts.append(many(n, "known negative"))
+    return " · ".join(parts)
+
+
+def _last(source: Any) -> str:
+    return Path(source).name or str(source)
+
+
+def fitting(method: str, data: RunData, held: BoolArray) -> str:
+    """Return what is about to be fitted."""
+    n = len(data.P) - int(held.sum())
+    rows = len(data.U) - int(data.is_copy.sum())
+    parts = [f"{method} on {many(n, 'labelled positive')} and {rows:,} unlabelled"]
+    if held.any():
+        parts.append(f"{many(int(held.sum()), 'positive')} held out to judge it")
+    return " · ".join(parts)
+
+
+def resuming(state: str, path: Path) -> str:
+    """Return whether an earlier try is gone on with."""
+    if state == "resumed":
+        return f"going on from {path}"
+    return f"{path} belongs to other files or settings: starting anew"
+
+
+def stage_lines(stage: Stage, n: int) -> Iterator[Line]:
+    """Yield the line of a step of the fit on ``n`` items, if people ask about it."""
+    told, took = stage.facts, f"{stage.seconds:.1f} s"
+    if stage.name == "encode":
+        dimension = f"{many(told['dimension'], 'number')} an item"
+        yield "encoding", " · ".join([part(told["encoder"]), dimension, took])
+    elif stage.name == "boundary":
+        yield "boundary", f"{part(told['detector'])} on {n:,} embeddings · {took}"
+    elif stage.name == "refine":
+        rounds = [many(told["rounds"], "round")] if told.get("rounds") else []
+        yield "refining", " · ".join([part(told["refiner"]), *rounds, took])
+
+
+def part(name: str) -> str:
+    """Return what a part of the method is called."""
+    return PARTS.get(name, name)
+
+
+def share_lines(prior: Prior) -> Iterator[Line]:
+    """Yield how many of the unlabelled are positive, if that is known."""
+    if prior.value is None or prior.low is None or prior.high is None:
+        return
+    around = f" ({digits(prior.low)} to {digits(prior.high)})"
+    if prior.low == prior.high:
+        around = ", as you said"
+    yield (
+        "share",
+        f"about {digits(prior.value)} % of the unlabelled are positive{around}",
+    )
+
+
+def result_lines(facts: RunFacts, report: Path | None) -> Iterator[Line]:
+    """Yield the outcome, the warnings, and what to open."""
+    parts = [f"{facts.n_called:,} of {facts.n_unlabeled:,} called positive"]
+    if facts.evaluation is not None:
+        recall, precision = (facts.evaluation[k] for k in ("recall", "precision"))
+        parts.append(f"estimated recall {_between(recall)}")
+        if not precision.note:
+            parts.append(f"precision {_between(precision)}")
+    yield "result", " · ".join(parts)
+    failed = [f"{c.sentence} {c.detail}".strip() for c in facts.checks if c.ok is False]
+    for sentence in dict.fromkeys([*facts.warnings, *failed]):
+        yield "warning", sentence
+    if report is not None:
+        yield "open", str(report)
+
+
+def _between(figure: Figure) -> str:
+    return f"{figure.value:.2f} ({figure.low:.2f} to {figure.high:.2f})"
+
+
+# --- on the first screen ------------------------------------------------------------
+
+
+def headline(facts: RunFacts) -> str:
+    """Return how many of the unlabelled are positive, in one sentence."""
+    n, things = facts.n_unlabeled, noun(facts.kind)
+    if n == 1:
+        called = "positive" if facts.n_called else "negative"
+        return f"Your one unlabelled {noun(facts.kind, 1)} is called {called}."
+    if facts.count is None:
+        called = f"{whole(facts.n_called)} of your {whole(n)} unlabelled {things}"
+        return f"{called} are called positive."
+    count = facts.count
+    about, between = count_range(count.value, count.low, count.high)
+    if round(count.value) < 1:
+        return (
+            f"Probably none of your {whole(n)} unlabelled {things} is positive "
+            f"({between})."
+        )
+    are = does(round(count.value), "is", "are")
+    what = f"{about} of your {whole(n)} unlabelled {things} {are} positive"
+    if facts.prior.given:
+        return f"As you said, about {what}."
+    return f"About {what} ({between})."
+
+
+def calls(facts: RunFacts) -> str:
+    """Return how many are called positive, by which rule, and what that means."""
+    n, things = facts.n_called, noun(facts.kind, facts.n_positive)
+    one = facts.n_positive == 1
+    labelled = things if one else f"{whole(facts.n_positive)} {things}"
+    means = f"Positive means: like the {labelled} you labelled."
+    told = facts.threshold.sentence
+    if facts.n_unlabeled == 1:
+        return f"{told} {means}".strip()
+    if facts.threshold.rule == "own":
+        return f"The method itself calls {whole(n)} of them positive. {means}"
+    are = does(n, "is", "are")
+    return f"{whole(n)} of them {are} called positive. {told} {means}"
+
+
+@dataclass(frozen=True)
+class Sure:
+    """A figure on the first screen."""
+
+    value: str
+    what: str
+    interval: str
+
+
+def sureness(facts: RunFacts) -> list[Sure]:
+    """Return how sure the answers are: what is found, and what of it is right."""
+    if facts.evaluation is None:
+        return []
+    n = facts.n_called
+    called = "of the one call" if n == 1 else f"of the {whole(n)} calls"
+    words = {
+        "recall": "of the hidden positives are found",
+        "precision": f"{called} should be right",
+    }
+    found = {key: facts.evaluation[key] for key in words}
+    return [
+        Sure(estimate(one.value), words[key], percent_range(one.low, one.high))
+        for key, one in found.items()
+        if is_number(one.value) and (n or key == "recall")
+    ]
+
+
+def basis(facts: RunFacts) -> str:
+    """Return what the first figures rest on."""
+    if facts.evaluation is None:
+        return (
+            "No labelled positives were held out, so nobody can say how many of these "
+            "calls are right. Run again with a hold-out to find out."
+        )
+    n = facts.n_held_out
+    were = does(n, "that was", "that were")
+    given = ", if the share you gave is right" if facts.prior.given else ""
+    return (
+        f"Estimated from {many(n, 'labelled positive')} {were} mixed into the "
+        f"unlabelled {noun(facts.kind)} as a test. The ranges should hold the truth "
+        f"{round(100 * facts.evaluation.level)} times out of 100{given}."
+    )
+
+
+def doubts(facts: RunFacts) -> list[str]:
+    """Return what speaks against trusting the run, each sentence once.
+
+    Failed checks speak for themselves.
+    """
+    failed = {check.sentence for check in facts.checks if check.ok is False}
+    told = dict.fromkeys([*facts.warnings, *facts.shortcuts])
+    return [sentence for sentence in told if sentence not in failed]
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Something to look at first: a sentence, and where on the page it is."""
+
+    text: str
+    where: str
+
+
+def look_first(facts: RunFacts, shown: Mapping[str, int]) -> list[Pointer]:
+    """Return what to look at first, the most urgent first.
+
+    ``shown`` says how many items each gallery holds, by its key.
+    """
+    failed = sum(check.ok is False for check in facts.checks)
+    undecided, odd = shown.get("undecided", 0), shown.get("odd", 0)
+    copies, skipped = len(facts.copies), len(facts.skipped)
+    warnings = len(doubts(facts)) + failed
+    told = {
+        "checks": (
+            warnings,
+            f"{many(warnings, 'warning')}: read before you use the answers",
+        ),
+        "undecided": (
+            undecided,
+            f"The {undecided} {noun(facts.kind)} that the model is least sure of",
+        ),
+        "odd": (
+            odd,
+            f"{many(odd, 'labelled positive')} that {does(odd, 'looks', 'look')} "
+            "unlike the others",
+        ),
+        "copies": (
+            copies,
+            f"{many(copies, 'unlabelled item')} "
+            f"{does(copies, 'is a copy', 'are copies')} of labelled positives",
+        ),
+        "skipped": (skipped, f"{many(skipped, 'item')} could not be read"),
+    }
+    return [Pointer(text, where) for where, (n, text) in told.items() if n]
+
+
+# --- checks and lists ---------------------------------------------------------------
+
+TITLES = {
+    "labels at random": "Are the labelled positives typical?",
+    "trivial model": "Does the model tell anything apart?",
+    "shortcut": "Could the model cheat?",
+}
+"""What the checks ask."""
+
+GOOD = {
+    "labels at random": "Nothing speaks against it: those held out look like the "
+    "unlabelled {things} that score highest. This cannot be seen for positives that "
+    "score low.",
+    "trivial model": "Yes: the labelled positives held out score higher than the rest.",
+}
+"""What a good outcome means."""
+
+ORDER = {False: "bad", None: "open", True: "good"}
+"""Failed checks come first; one that could not be made is open, not good."""
+
+
+@dataclass(frozen=True)
+class CheckWords:
+    """One check: what was looked at, what was found."""
+
+    title: str
+    state: str
+    """``bad``, ``open`` or ``good``."""
+    sentence: str
+    rest: str
+    """Numbers and reservations that fold out."""
+
+
+def check_words(check: Check, kind: str) -> CheckWords:
+    """Return a check for people."""
+    title, state = TITLES[check.name], ORDER[check.ok]
+    if state == "good" and check.name in GOOD:
+        short = GOOD[check.name].format(things=noun(kind))
+        rest = f"{check.sentence} {check.detail}" if check.detail else ""
+        return CheckWords(title, state, short, rest)
+    return CheckWords(title, state, check.sentence, check.detail)
+
+
+def checks_in_order(facts: RunFacts) -> list[CheckWords]:
+    """Return the checks, the failed ones first."""
+    made = [check_words(check, facts.kind) for check in facts.checks]
+    return sorted(made, key=lambda c: list(ORDER.values()).index(c.state))
+
+
+LISTS = {
+    "sure negatives": (
+        "{things} to set aside",
+        "",
+        "On average at most {level} of them are positive, if the labelled positives "
+        "held out are like the hidden ones. This controls the list of declared "
+        "negatives; the other {others} carry no promise.",
+    ),
+    "negatives that lose few positives": (
+        "{things} to set aside",
+        ", if you can spare some positives",
+        "On average at most {level} of the hidden positives are lost with them, if "
+        "the labelled positives held out are like the hidden ones. This controls the "
+        "list of declared negatives, too.",
+    ),
+    "positives that let few negatives in": (
+        "{things} to take as positive",
+        "",
+        "Of all negatives, on average at most {level} are on this list, if positives "
+        "tend to score higher. This controls the list of declared positives; the "
+        "unlabelled {others} stand in for the negatives, which makes it cautious.",
+    ),
+}
+"""What a list is for, under which condition, and its promise."""
+
+
+@dataclass(frozen=True)
+class ListWords:
+    """A list with a promise."""
+
+    title: str
+    sentence: str
+
+
+def list_words(found: Promise, kind: str) -> ListWords:
+    """Return a list for people."""
+    purpose, condition, promise = LISTS[found.name]
+    purpose = purpose.format(things=noun(kind, found.n))
+    if not found.n:
+        told = "No list of them can keep a promise here: the evidence is too thin."
+        return ListWords(f"No {purpose}", told)
+    level = f"{100 * found.level:g}{SPACE}%"
+    return ListWords(
+        f"{whole(found.n)} {purpose}{condition}",
+        promise.format(level=level, others=noun(kind)),
+    )
+
+
+# --- figures and shares -------------------------------------------------------------
+
+FIGURES = {
+    "recall": (
+        "Positives found",
+        "share of the hidden positives that are called positive",
+    ),
+    "precision": (
+        "Calls that are right",
+        "share of those called positive that are positive",
+    ),
+    "f1": ("Both in one (F1)", "harmonic mean of found and right"),
+    "accuracy": ("Right overall", "calls of either kind that are right"),
+    "balanced_accuracy": (
+        "Right overall, both kinds alike",
+        "mean over positives and negatives",
+    ),
+    "roc_auc": (
+        "Ranking (AUC)",
+        "chance that a positive scores higher than a negative; 50 % is a coin",
+    ),
+    "average_precision": (
+        "Ranking of the top",
+        "average precision over all lengths of the list",
+    ),
+}
+
+
+def figure_words(name: str) -> tuple[str, str]:
+    """Return a figure's name and meaning for people."""
+    if name.startswith("precision_at_"):
+        k = int(name.removeprefix("precision_at_"))
+        return (
+            f"Right among the top {whole(k)}",
+            "share of positives in the highest-scoring items",
+        )
+    return FIGURES[name]
+
+
+def lift_words(facts: RunFacts) -> str:
+    """Return how much better the calls are than picking blindly."""
+    lift = None if facts.evaluation is None else facts.evaluation.figures.get("lift")
+    if lift is None or not is_number(lift.value):
+        return ""
+    return (
+        f"Positives are {number(lift.value, 2)} times as frequent among the calls as "
+        f"among all unlabelled {noun(facts.kind)} ({number(lift.low, 2)} to "
+        f"{number(lift.high, 2)})."
+    )
+
+
+def share_words(facts: RunFacts) -> list[str]:
+    """Return what is known of the share of positives, sentence by sentence."""
+    prior = facts.prior
+    if prior.value is None:
+        return ["How many of the unlabelled items are positive is not known."]
+    around = ""
+    if prior.low != prior.high:
+        around = f" ({percent_range(prior.low, prior.high)})"
+    told = [
+        f"About {percent(prior.value)} of the unlabelled {noun(facts.kind)} are "
+        f"positive{around}, {FROM[str(prior.source)]}."
+    ]
+    values = list(prior.estimates.values())
+    if len(values) > 1:
+        low, high = min(values), max(values)
+        told.append(
+            f"{len(values)} ways of estimating it were tried; they say "
+            f"{percent_range(low, high)}."
+        )
+        far = high - low > 0.15 or (high < 0.1 and high > 3 * max(low, 1e-4))
+        told.append(
+            "They disagree: take the numbers above with care."
+            if far
+            else "They agree well enough."
+        )
+    if facts.scenario == "one-sample" and facts.count is not None:
+        # Nothing in the data tells labels that were not given at random; whoever gave
+        # them knows whether this can be.
+        labelled = facts.n_positive / (facts.n_positive + facts.count.value)
+        told.append(
+            f"By that {percent(labelled)} of all positives carry a label already. If "
+            "you know that far fewer do, labels were not given at random, and more of "
+            "the unlabelled are positive than is said here."
+        )
+    return told
+
+
+ESTIMATORS = {"model": "by the method itself", "dedpul": "DEDPUL", "bbe": "BBE"}
+
+
+def estimator_words(name: str) -> str:
+    """Return what an estimate of the share is called."""
+    return ESTIMATORS.get(name, readable(name))
+
+
+def sensitivity_words(rows: Sequence[IfShare], kind: str) -> str:
+    """Return what the answers would be if the share were another."""
+    known = [(r.prior, r.precision) for r in rows if r.precision is not None]
+    if not known:
+        return ""
+    priors, right = zip(*known, strict=True)
+    return (
+        f"If {percent_range(min(priors), max(priors))} of the unlabelled {noun(kind)} "
+        f"are positive, {percent_range(min(right), max(right))} of the calls are right."
+    )
+
+
+# --- how it was made ----------------------------------------------------------------
+
+
+def stage_sentence(stage: Stage, kind: str) -> str:
+    """Return what a stage did, in one or two sentences, as far as its facts tell."""
+    try:
+        return _stage_sentence(stage.name, stage.facts, noun(kind))
+    except (KeyError, TypeError, IndexError):  # a method that tells less
+        return ""
+
+
+def _stage_sentence(name: str, told: Mapping[str, Any], things: str) -> str:
+    if name == "read":
+        return "The files were read."
+    if name == "encode":
+        return (
+            f"{whole(told['positives'])} labelled and {whole(told['unlabeled'])} "
+            f"unlabelled {things} became {many(told['dimension'], 'number')} each "
+            f"({part(told['encoder'])})."
+        )
+    if name == "densify":
+        if not told["embeddings"]:
+            return "Nothing was added: the boundary is drawn around the positives."
+        return (
+            f"{whole(told['embeddings'])} points between labelled positives filled the "
+            f"gaps ({part(told['densifier'])})."
+        )
+    if name == "boundary":
+        return (
+            f"A boundary was drawn around the positives ({part(told['detector'])}). "
+            f"{whole(told['predicted_inlier'])} unlabelled {things} lie inside, "
+            f"{whole(told['leftovers'])} outside."
+        )
+    if name == "label":
+        return (
+            "Where labelled positives are dense along the boundary's score, so are the "
+            f"others: a first guess says {percent(told['prior_in_unlabeled'])} of the "
+            f"unlabelled {things} are positive."
+        )
+    if name == "refine":
+        return (
+            f"The guess was refined by training ({part(told['refiner'])}), "
+            f"{many(told['rounds'], 'round')}. "
+            f"{percent(told['called_positive'])} of the unlabelled {things} are called "
+            "positive; the estimate of how many are is "
+            f"{percent(told['prior_in_unlabeled'])} "
+            f"({percent_range(*told['prior_interval'])})."
+        )
+    if name == "select":
+        return (
+            f"The {whole(told['negatives'])} {things} least like the positives are "
+            "taken as negatives."
+        )
+    if name == "classify":
+        return (
+            f"A classifier learned to tell the {whole(told['positives'])} positives "
+            f"from the {whole(told['negatives'])} negatives ({told['classifier']})."
+        )
+    return "The model was trained." if name == "fit" else ""
+
+
+@dataclass(frozen=True)
+class StageWords:
+    """A stage with its time and its facts."""
+
+    title: str
+    sentence: str
+    seconds: str
+    facts: Mapping[str, Any]
+
+
+def stage_words(stage: Stage, kind: str) -> StageWords:
+    """Return a stage for the page."""
+    return StageWords(
+        readable(stage.name).capitalize(),
+        stage_sentence(stage, kind),
+        seconds(stage.seconds),
+        {readable(name): value for name, value in stage.facts.items()},
+    )
