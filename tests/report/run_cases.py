@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from denspu._frame import Frame
+from denspu._stages import Stage
 from denspu.data import Items
 from denspu.methods.elkan_noto import ElkanNoto
 from denspu.metrics import (
@@ -20,9 +21,19 @@ from denspu.metrics import (
     scar_check,
     trivial_check,
 )
-from denspu.report.maps import project
 from denspu.report.run import render
-from denspu.runs.facts import RunFacts, RunRows
+from denspu.runs.facts import (
+    Check,
+    Count,
+    Curve,
+    IfShare,
+    Prior,
+    Promise,
+    RunFacts,
+    RunRows,
+    Threshold,
+)
+from denspu.runs.projection import project
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
 NASTY = f"scan {HOSTILE} & \"quoted\" 'name' \u202etxt.exe\u2028 \x07 ü ß 漢字"
@@ -102,46 +113,30 @@ def make_run(P, U, Z_positive, Z_unlabeled, *, evaluated=True, seed=0, **facts):
         n_unlabeled=n_u,
         n_called=int(decision.sum()),
         reading=[f"confirmed/: {P.summary()}.", f"archive/: {U.summary()}."],
-        prior={
-            "value": prior,
-            "low": low,
-            "high": high,
-            "level": 0.9,
-            "estimates": {"bbe": 0.95 * prior, "dedpul": 1.1 * prior, "km2": prior},
-            "sentence": f"About {prior:.1%} of the unlabelled items are positive.",
-        },
-        count={"value": prior * n_u, "low": low * n_u, "high": high * n_u},
-        threshold={
-            "value": threshold,
-            "rule": "prior",
-            "target": None,
-            "sentence": "As many are called as there should be positives.",
-        },
+        prior=Prior(
+            prior,
+            low,
+            high,
+            0.9,
+            "model",
+            {"bbe": 0.95 * prior, "dedpul": 1.1 * prior, "km2": prior},
+        ),
+        count=Count(prior * n_u, low * n_u, high * n_u),
+        threshold=Threshold(
+            threshold, "prior", None, "As many are called as there should be positives."
+        ),
         evaluation=report,
         sensitivity=sensitivity,
         checks=checks,
         lists=lists,
         stages=[
-            {"name": "encode", "seconds": 41.2, "facts": {"dimension": 64}},
-            {
-                "name": "detect",
-                "seconds": 2.5,
-                "facts": {"detector": "DensityRatio", "predicted_inlier": 1234},
-            },
-            {
-                "name": "refine",
-                "seconds": 27.3,
-                "facts": {"rounds": 3, "changed": 0.002},
-            },
+            Stage("read", 3.2, {"positives": n_p}),
+            Stage("boundary", 2.5, {"detector": "DensityRatio", "leftovers": 1234}),
+            Stage("refine", 27.3, {"rounds": 3, "changed": 0.002}),
         ],
         curves=[
-            {
-                "name": "encoder",
-                "label": "loss",
-                "x": list(range(1, 41)),
-                "y": [2.0 / (1 + k) + 0.4 for k in range(40)],
-            },
-            {"name": "refiner", "label": "loss", "x": [1, 2, 3], "y": [0.7, 0.4, 0.3]},
+            Curve("encoder", "loss", [*range(40)], [2 / (1 + k) for k in range(40)]),
+            Curve("refiner", "loss", [1, 2, 3], [0.7, 0.4, 0.3]),
         ],
         warnings=[],
     )
@@ -160,7 +155,7 @@ def judged(P, U, prior, interval, threshold):
             threshold=threshold,
             k=min(100, len(U)),
             random_state=0,
-        ).to_dict()
+        )
         priors = np.linspace(0.5 * prior, min(0.99, 1.5 * prior), 7)
         table = prior_sensitivity(
             P, U, priors=priors.tolist(), threshold=threshold, random_state=0
@@ -168,26 +163,20 @@ def judged(P, U, prior, interval, threshold):
     scar = scar_check(P, U, prior_in_unlabeled=prior)
     trivial = trivial_check(P, U, prior_in_unlabeled=prior, threshold=threshold)
     checks = [
-        {
-            "name": "SCAR",
-            "ok": None if not scar.tests else not scar.doubtful,
-            "sentence": scar.sentence,
-        },
-        {"name": "trivial", "ok": not trivial.trivial, "sentence": trivial.sentence},
+        Check(
+            "labels at random",
+            None if not scar.tests else not scar.doubtful,
+            scar.sentence,
+            " ".join(test.sentence for test in scar.tests),
+        ),
+        Check("trivial model", not trivial.trivial, trivial.sentence),
+        Check("shortcut", True, "No fact about the files alone gives the labels away."),
     ]
     found = declared_negatives(P, U)
-    lists = [
-        {
-            "name": "declared negatives",
-            "n": found.n,
-            "level": found.level,
-            "sentence": found.promise,
-        }
-    ]
-    keys = ("precision", "recall", "f1", "accuracy")
+    lists = [Promise("sure negatives", found.n, found.level, found.promise)]
     sensitivity = [
-        {"prior": p, **{k: report_[k].value for k in keys}}
-        for p, report_ in zip(priors.tolist(), table.reports, strict=True)
+        IfShare(p, *(one[k].value for k in ("precision", "recall", "f1", "accuracy")))
+        for p, one in zip(priors.tolist(), table.reports, strict=True)
     ]
     return report, checks, lists, sensitivity
 

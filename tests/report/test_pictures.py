@@ -10,6 +10,8 @@ from types import SimpleNamespace
 import matplotlib
 import numpy as np
 import pytest
+from denspu.report.gallery import shorten
+from denspu.report.maps import project
 from matplotlib.image import imread
 
 from denspu.exceptions import (
@@ -28,8 +30,6 @@ from denspu.report import (
     score_histogram,
     styled,
 )
-from denspu.report.gallery import shorten
-from denspu.report.maps import project
 from denspu.report.style import ROLES
 
 COUNTS = {"positive": 3, "inlier": 5, "unlabeled": 7, "negative": 4}

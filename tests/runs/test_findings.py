@@ -11,8 +11,8 @@ from tests.runs.test_fit_run import make_table, options
 
 from denspu._evidence import Evidence
 from denspu.exceptions import PriorDisagreementWarning
-from denspu.runs import findings, fit_run
 from denspu.report.words import result_lines
+from denspu.runs import findings, fit_run
 
 
 def test_a_check_that_could_not_be_made_is_neither_good_nor_bad(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import warnings
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -226,8 +227,8 @@ def test_copies_of_positives_are_positive_and_not_fitted(tmp_path, monkeypatch):
 def test_a_prior_that_is_known_is_kept(tmp_path):
     facts, _ = fit_run(options(tmp_path, prior=0.25, **write_embeddings(tmp_path, 4)))
     assert facts.prior.value == pytest.approx(0.25)
-    assert facts.count == pytest.approx({"value": 26, "low": 26, "high": 26})
-    assert "as you said" in facts.prior.sentence
+    assert asdict(facts.count) == pytest.approx({"value": 26, "low": 26, "high": 26})
+    assert facts.prior.given
     inside = facts.evaluation.prior_in_unlabeled
     assert inside == pytest.approx((26 - 4) / 100)
 

@@ -26,10 +26,8 @@ from denspu.report.drawings import (
     sensitivity_chart,
     whiskers,
 )
-from denspu.report.run_gallery import galleries
-from denspu.report.run_items import Shower, short_name
-from denspu.report.run_map import make_map
-from denspu.report.run_table import item_table
+from denspu.report.items import Shower, galleries, item_table, short_name
+from denspu.report.map import make_map
 from denspu.runs.facts import RunFacts, RunRows
 
 HERE = Path(__file__).parent
@@ -155,9 +153,11 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
             rows.score_positive[held], rows.score_unlabeled, facts.threshold.value
         ),
         "seen": not rows.held_out.any(),
-        "map": make_map(facts, rows, shower),
+        "map": make_map(rows, shower),
         "map_note": rows.map_note,
         "galleries": shown,
+        "shows": shower.shows,
+        "columns": [text.clean(str(name)) for name in shower.columns],
         "numeric": shower.numeric,
         "table": item_table(facts, rows, shower),
         "whiskers": whiskers(facts.evaluation),

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from denspu._words import NOUNS, does, many
+from denspu._words import does, many
+from denspu.data.kinds import kind_of
 from denspu.report.text import (
     SPACE,
     count_range,
@@ -60,12 +61,9 @@ FROM = {
 
 
 def noun(kind: str, n: float = 2) -> str:
-    """Return what the items are called, in singular for one.
-
-    Embeddings stand for something that is not on the page: items.
-    """
-    one = "item" if kind == "embedding" else NOUNS.get(kind, "item")
-    return one if n == 1 else f"{one}s"
+    """Return what the items are called, in singular for one."""
+    thing = kind_of(kind).thing
+    return thing if n == 1 else f"{thing}s"
 
 
 # --- in the terminal, step by step --------------------------------------------------
@@ -73,7 +71,7 @@ def noun(kind: str, n: float = 2) -> str:
 
 def reading(data: RunData, options: RunOptions) -> str:
     """Return what was read."""
-    of_kind = NOUNS[data.P.kind]
+    of_kind = kind_of(data.P).noun
     if options.table is not None:
         rows = many(len(data.P) + len(data.U), of_kind)
         parts = [f"{_last(options.table)} {rows}"]
@@ -510,12 +508,24 @@ def sensitivity_words(rows: Sequence[IfShare], kind: str) -> str:
 # --- how it was made ----------------------------------------------------------------
 
 
+LESS = {
+    "encode": "Every item became a list of numbers, so that like items lie close.",
+    "densify": "The gaps between labelled positives were filled with points between.",
+    "boundary": "A boundary was drawn around the positives.",
+    "label": "Each unlabelled item got a first chance of being positive.",
+    "refine": "The labels were improved by rounds of training.",
+    "select": "The items least like the positives were chosen as sure negatives.",
+    "classify": "A classifier learned positives against negatives.",
+}
+"""What a stage did, where it tells too little for more."""
+
+
 def stage_sentence(stage: Stage, kind: str) -> str:
-    """Return what a stage did, in one or two sentences, as far as its facts tell."""
+    """Return what a stage did, in one or two sentences."""
     try:
         return _stage_sentence(stage.name, stage.facts, noun(kind))
-    except (KeyError, TypeError, IndexError):  # a method that tells less
-        return ""
+    except (KeyError, TypeError):
+        return LESS[stage.name]
 
 
 def _stage_sentence(name: str, told: Mapping[str, Any], things: str) -> str:

@@ -1,0 +1,501 @@
+"""The items of a run as the page shows them: one by one, in galleries, in a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from base64 import b64encode
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu
+
+from denspu._typing import FloatArray, IntArray
+from denspu.data import Items
+from denspu.data.kinds import kind_of
+from denspu.exceptions import MissingDependencyError
+from denspu.report.text import (
+    chance,
+    clean,
+    cut_in_the_middle,
+    number,
+    shorten,
+    whole,
+)
+from denspu.report.words import noun
+from denspu.runs.facts import RunFacts, RunRows
+
+NAME = 200
+"""Characters of a name; longer ones are cut in the middle."""
+EXCERPT, WHOLE = 220, 4_000
+"""Characters of a text in a gallery: at once, and folded out."""
+LINE = 110
+"""Characters of a text in the table of items and on the map."""
+CELL = 60
+TELLING = 6
+"""Columns of a table shown in a gallery."""
+LOOKED_AT = 5_000
+"""Rows of each side by which telling columns are chosen."""
+MANY_WORDS = 200
+"""Different words from which a column is taken for free text, which tells nothing."""
+NEIGHBOURS = 3
+
+GALLERY = 24
+"""Items in a gallery, at most."""
+AT_ONCE = {"undecided": 12, "odd": 12}
+"""Of them, shown at once: those worth a second look ..."""
+FEW = 6
+"""... and as many of the others."""
+
+MOST_ROWS = 20_000
+"""Rows in the page; the others are in scores.csv."""
+COLUMNS = 3
+"""Columns of a table shown beside the score."""
+
+SIDE = 128
+"""Longer side in pixels of a picture in a gallery."""
+SAMPLE = 200
+"""Images that the brightness of 16-bit and float images is judged by."""
+ENDS = 0.5, 99.5
+"""Percentiles of the pixels that become black and white."""
+
+
+# --- one item -----------------------------------------------------------------------
+
+
+class Shower:
+    """Knows how to show the items of one run."""
+
+    def __init__(self, facts: RunFacts, rows: RunRows) -> None:
+        self.kind = kind_of(facts.kind)
+        self.shows = self.kind.shows
+        self.rows = rows
+        self.decimals = decimals(rows.score_unlabeled)
+        self.columns: list[str] = []
+        self.numeric: list[str] = []
+        if self.shows == "picture":
+            self.brightness = Brightness.of(rows.positive.X, rows.unlabeled.X)
+        elif self.shows == "cells":
+            X = rows.unlabeled.X
+            self.columns = telling_columns(rows)
+            of_numbers = [n for n in self.columns if _is_numeric(X[n].to_numpy())]
+            self.numeric = [clean(str(name)) for name in of_numbers]
+
+    def name(self, items: Items, i: int) -> str:
+        """Return an item's name, cut in the middle if it is very long."""
+        return short_name(items.ids[i])
+
+    def score(self, value: Any) -> str:
+        """Return a score with as many decimals as all the others."""
+        near = round(float(value), self.decimals) + 0.0
+        return f"{near:,.{self.decimals}f}" if np.isfinite(near) else "–"
+
+    def pixels(self, items: Items, i: int) -> NDArray[np.uint8]:
+        """Return an image in 8 bits."""
+        return self.brightness.bytes_of(self.kind.picture(items.X[i]))
+
+    def text(self, items: Items, i: int, length: int = 2 * WHOLE) -> str:
+        """Return the beginning of a text; empty for other kinds."""
+        if self.shows != "text":
+            return ""
+        return clean(self.kind.text(items.X[i])[:length])
+
+    def line(self, items: Items, i: int, length: int = LINE) -> str:
+        """Return the beginning of a text as one line; empty for other kinds."""
+        return shorten(self.text(items, i, 4 * length), length)
+
+    def cells(self, items: Items, i: int) -> list[str]:
+        """Return a row's values in the telling columns; empty for other kinds."""
+        return [self.cell(items, name, i) for name in self.columns]
+
+    def cell(self, items: Items, name: str, i: int) -> str:
+        """Return one value of a table: days since 1970 as a date, a gap as a dash."""
+        value, kind = items.X[name][i], items.plan.get("columns", {}).get(name, "")
+        if value is None or value != value:
+            return "–"
+        if kind == "date" or "%" in kind:
+            return as_date(float(value))
+        if isinstance(value, int | float | np.integer | np.floating):
+            return number(float(value), 4)
+        return shorten(clean(str(value)), CELL)
+
+    def near(self, items: Items, i: int) -> list[str]:
+        """Return the nearest labelled positives of an embedding, by name."""
+        if self.shows != "neighbours":
+            return []
+        P = np.asarray(self.rows.positive.X, dtype=np.float64)
+        distance = np.linalg.norm(P - np.asarray(items.X[i], dtype=np.float64), axis=1)
+        if items is self.rows.positive:
+            distance[i] = np.inf
+        order = np.argsort(distance, kind="stable")[:NEIGHBOURS]
+        near = [j for j in order if np.isfinite(distance[j])]
+        return [self.name(self.rows.positive, j) for j in near]
+
+
+def decimals(scores: FloatArray) -> int:
+    """Return how many decimals tell scores apart: four digits of their spread."""
+    known = np.asarray(scores, dtype=np.float64)
+    known = known[np.isfinite(known)]
+    spread = float(known.max() - known.min()) if len(known) else 0.0
+    if not spread > 0:
+        return 2
+    return int(np.clip(4 - np.ceil(np.log10(spread)), 0, 9))
+
+
+def short_name(name: Any) -> str:
+    """Return a name on one line, cut in the middle if it is very long."""
+    return cut_in_the_middle(clean(str(name)), NAME)
+
+
+def as_date(days: float) -> str:
+    """Return days since 1970-01-01 as a date, with the time where there is one."""
+    try:
+        moment = dt.datetime(1970, 1, 1) + dt.timedelta(days=days)
+    except (OverflowError, ValueError):
+        return number(days, 4)
+    return f"{moment:%Y-%m-%d}" if days % 1 == 0 else f"{moment:%Y-%m-%d %H:%M}"
+
+
+# --- columns of a table --------------------------------------------------------------
+
+
+def telling_columns(rows: RunRows) -> list[str]:
+    """Return the columns that tell positives from the rest of U best.
+
+    Numbers by their AUC, words by the difference of their shares.
+    """
+    P, U = rows.positive.X, rows.unlabeled.X
+    rest = np.flatnonzero(rows.decision == 0)
+    p = _some(np.arange(len(rows.positive)))
+    u = _some(rest if len(rest) else np.arange(len(rows.unlabeled)))
+    names = list(P.columns)
+    strength = [_telling(P[n].to_numpy()[p], U[n].to_numpy()[u]) for n in names]
+    order = np.argsort(-np.array(strength), kind="stable")
+    return [names[i] for i in order[:TELLING]]
+
+
+def _some(positions: IntArray) -> IntArray:
+    step = max(1, len(positions) // LOOKED_AT)
+    return positions[::step][:LOOKED_AT]
+
+
+def _telling(p: NDArray[Any], u: NDArray[Any]) -> float:
+    """Return how far a column parts two groups, from 0 to 1."""
+    if _is_numeric(p) and _is_numeric(u):
+        p, u = (np.asarray(g, dtype=np.float64) for g in (p, u))
+        p, u = p[np.isfinite(p)], u[np.isfinite(u)]
+        if not len(p) or not len(u):
+            return 0.0
+        test = mannwhitneyu(p, u, method="asymptotic")
+        return float(2 * abs(test.statistic / (len(p) * len(u)) - 0.5))
+    words = {str(v) for v in (*p, *u)}
+    if len(words) > MANY_WORDS:
+        return 0.0
+    ours, theirs = p.astype(str), u.astype(str)
+    return sum(abs((ours == w).mean() - (theirs == w).mean()) for w in words) / 2
+
+
+def _is_numeric(values: NDArray[Any]) -> bool:
+    return values.dtype.kind in "biuf"
+
+
+# --- pictures -----------------------------------------------------------------------
+
+
+def pillow() -> Any:
+    """Return Pillow, or say what to install."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Thumbnails need Pillow: pip install 'denspu[image]'"
+        ) from error
+    return Image
+
+
+@dataclass(frozen=True)
+class Brightness:
+    """What is black and what is white, for all images alike."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, *images: Any) -> Brightness:
+        """Judge by some images of each array: 8 bits as they are, others by range."""
+        arrays = [np.asarray(X) for X in images if len(X)]
+        if all(X.dtype == np.uint8 for X in arrays):
+            return cls(0.0, 255.0)
+        picked = [X[:: max(1, len(X) // SAMPLE)].astype(np.float64) for X in arrays]
+        pixels = np.concatenate([p.ravel() for p in picked])
+        pixels = pixels[np.isfinite(pixels)]
+        if not len(pixels):
+            return cls(0.0, 1.0)
+        low, high = np.percentile(pixels, ENDS)
+        if low == high:
+            low, high = pixels.min(), pixels.max()
+        return cls(float(low), float(high))
+
+    def bytes_of(self, image: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return one image H×W or H×W×3 in 8 bits."""
+        if image.ndim == 3:
+            image = image[..., :3] if image.shape[-1] in (3, 4) else image[..., 0]
+        if image.dtype == np.uint8:
+            return np.ascontiguousarray(image)
+        scale = (self.high - self.low) or 1.0
+        light = np.nan_to_num((image.astype(np.float64) - self.low) / scale)
+        return np.round(255 * np.clip(light, 0, 1)).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture ready for an ``img`` element."""
+
+    uri: str
+    width: int
+    height: int
+    tiny: bool
+    """So small that its pixels are better shown as squares."""
+
+
+def picture(pixels: NDArray[np.uint8]) -> Picture:
+    """Return one image, made smaller where it is large."""
+    made = pillow().fromarray(pixels)
+    tiny = max(made.size) < SIDE // 2
+    made.thumbnail((SIDE, SIDE))
+    uri = data_uri(made, lossless=tiny)
+    return Picture(uri, made.width, made.height, tiny)
+
+
+def data_uri(image: Any, *, lossless: bool) -> str:
+    """Return a data URI: PNG for tiny pictures, else WebP, or JPEG without it."""
+    from PIL import features
+
+    kind, options = "png", dict[str, Any](optimize=True)
+    if not lossless:
+        webp = features.check("webp") and max(image.size) < 16_000
+        kind = "webp" if webp else "jpeg"
+        options = dict[str, Any](quality=72)
+    buffer = BytesIO()
+    image.save(buffer, format=kind.upper(), **options)
+    return f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
+
+
+# --- galleries ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Card:
+    """One item in a gallery."""
+
+    name: str
+    score: str
+    chance: str
+    """P(y = 1) in words; empty for labelled positives."""
+    decision: str
+    """``positive``, ``negative`` or ``labelled``."""
+    stage: str
+    picture: Picture | None = None
+    text: str = ""
+    rest: str = ""
+    """The whole text, where the excerpt is not all of it."""
+    cells: list[str] = field(default_factory=list)
+    near: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Items under one heading."""
+
+    key: str
+    title: str
+    sentence: str
+    cards: list[Card]
+
+    @property
+    def first(self) -> int:
+        """How many are shown at once."""
+        return AT_ONCE.get(self.key, FEW)
+
+
+def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[Gallery]:
+    """Return the galleries that have something to show, in reading order."""
+    things = noun(facts.kind)
+    copies = {copy.unlabeled for copy in facts.copies}
+    fresh = np.array([name not in copies for name in rows.unlabeled.ids], dtype=bool)
+    called, best = rows.decision == 1, np.argsort(rows.rank, kind="stable")
+    gap = np.abs(rows.score_unlabeled - facts.threshold.value)
+    near = np.argsort(gap, kind="stable")[: GALLERY if len(gap) > 1 else 0]
+    # the highest score first: there an error would show
+    chosen = np.asarray(rows.chosen, dtype=np.int64)
+    chosen = chosen[np.argsort(rows.rank[chosen], kind="stable")]
+
+    def made(key: str, title: str, sentence: str, at: Any, positive: bool) -> Gallery:
+        card = _positive_card if positive else _unlabeled_card
+        cards = [card(rows, shower, int(i)) for i in at[:GALLERY]]
+        return Gallery(key, title, sentence, cards)
+
+    shown = [
+        made(
+            "sure",
+            "Surest positives",
+            "The highest scores of all."
+            + (" Copies of labelled positives are left out." if copies else ""),
+            best[called[best] & fresh[best]],
+            positive=False,
+        ),
+        made(
+            "undecided",
+            "Undecided",
+            "Here the model is least sure and a second look is worth most; the "
+            f"nearest to the threshold comes first.{_at_odds(rows, near)}",
+            near,
+            positive=False,
+        ),
+        made(
+            "odd",
+            "Labelled positives that look odd",
+            f"You labelled these {things} positive, but they look unlike the other "
+            "positives. Check whether the label is right; the oddest comes first.",
+            rows.odd_positive,
+            positive=True,
+        ),
+        made(
+            "negatives",
+            "Surest negatives",
+            "The lowest scores of all.",
+            best[::-1][~called[best[::-1]]],
+            positive=False,
+        ),
+        made(
+            "chosen",
+            "Chosen as negatives",
+            f"{whole(len(chosen))} unlabelled {things} were taken as negatives to "
+            "learn from (the paper's Ñ). A positive among them misleads the model; the "
+            "likeliest comes first.",
+            chosen,
+            positive=False,
+        ),
+    ]
+    return [gallery for gallery in shown if gallery.cards]
+
+
+def _at_odds(rows: RunRows, at: IntArray) -> str:
+    """Return a sentence if the chance says the opposite of the call for some."""
+    against = (rows.probability[at] > 0.5) != (rows.decision[at] == 1)
+    if not against.any():
+        return ""
+    return (
+        " The call follows the threshold and the chance is an estimate of its own; "
+        "where they contradict each other, trust neither."
+    )
+
+
+def _unlabeled_card(rows: RunRows, shower: Shower, i: int) -> Card:
+    return Card(
+        score=shower.score(rows.score_unlabeled[i]),
+        chance=chance(float(rows.probability[i])),
+        decision="positive" if rows.decision[i] else "negative",
+        stage=clean(str(rows.stage[i])),
+        **_looks(shower, rows.unlabeled, i),
+    )
+
+
+def _positive_card(rows: RunRows, shower: Shower, i: int) -> Card:
+    return Card(
+        score=shower.score(rows.score_positive[i]),
+        chance="",
+        decision="labelled",
+        stage="held out" if rows.held_out[i] else "",
+        **_looks(shower, rows.positive, i),
+    )
+
+
+def _looks(shower: Shower, items: Items, i: int) -> dict[str, Any]:
+    """Return what shows an item of this kind."""
+    text = shower.text(items, i)
+    rest = ""
+    if len(" ".join(text.split())) > EXCERPT:
+        rest = text if len(text) <= WHOLE else text[:WHOLE].rstrip() + " …"
+    shown = shower.shows == "picture"
+    return {
+        "name": shower.name(items, i),
+        "picture": picture(shower.pixels(items, i)) if shown else None,
+        "text": shorten(text, EXCERPT),
+        "rest": rest,
+        "cells": shower.cells(items, i),
+        "near": shower.near(items, i),
+    }
+
+
+# --- the table of items -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ItemTable:
+    """Columns of the item table for the script, and a sentence on what is in it."""
+
+    data: dict[str, Any]
+    sentence: str
+
+
+def item_table(facts: RunFacts, rows: RunRows, shower: Shower) -> ItemTable:
+    """Return the items by rank; of many, the highest and those near the threshold."""
+    items, at = rows.unlabeled, _chosen(rows, facts.threshold.value)
+    words, stage = np.unique(
+        np.array([str(rows.stage[i]) for i in at], dtype=np.str_), return_inverse=True
+    )
+    extra: list[dict[str, Any]] = [
+        {
+            "name": clean(str(name)),
+            "values": [shower.cell(items, name, i) for i in at],
+            "right": clean(str(name)) in shower.numeric,
+        }
+        for name in shower.columns[:COLUMNS]
+    ]
+    if shower.shows == "text":
+        lines = [shower.line(items, i) for i in at]
+        extra.append({"name": "Text", "values": lines, "right": False, "long": True})
+    data = {
+        "rank": rows.rank[at].tolist(),
+        "item": [shower.name(items, i) for i in at],
+        "score": _numbers(np.round(rows.score_unlabeled[at], shower.decimals) + 0.0),
+        "decimals": shower.decimals,
+        "chance": _numbers([float(f"{p:.4g}") for p in rows.probability[at]]),
+        "decision": rows.decision[at].tolist(),
+        "stage": stage.tolist(),
+        "stages": [clean(w) for w in words.tolist()],
+        "extra": extra,
+    }
+    return ItemTable(data, _sentence(facts, len(at), len(items)))
+
+
+def _chosen(rows: RunRows, threshold: float) -> IntArray:
+    """Return positions by rank; half of the page is kept for the threshold."""
+    best = np.argsort(rows.rank, kind="stable")
+    if len(best) <= MOST_ROWS:
+        return best
+    top = best[: MOST_ROWS // 2]
+    gap = np.abs(rows.score_unlabeled - threshold)
+    gap[top] = np.inf
+    near = np.argsort(gap, kind="stable")[: MOST_ROWS - len(top)]
+    both = np.r_[top, near]
+    return both[np.argsort(rows.rank[both], kind="stable")]
+
+
+def _numbers(values: Any) -> list[float | None]:
+    """Return numbers for JSON, which knows no infinity."""
+    return [float(v) if np.isfinite(v) else None for v in values]
+
+
+def _sentence(facts: RunFacts, shown: int, n: int) -> str:
+    things = noun(facts.kind, n)
+    if shown == n:
+        return f"All {whole(n)} unlabelled {things}." if n > 1 else ""
+    return (
+        f"This page holds {whole(shown)} of {whole(n)} unlabelled {things}: the "
+        f"{whole(MOST_ROWS // 2)} with the highest scores and those nearest the "
+        "threshold. All of them are in scores.csv."
+    )
