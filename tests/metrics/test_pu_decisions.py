@@ -234,7 +234,7 @@ def test_one_is_not_spoken_of_as_many():
 def test_scar_check_without_enough_rows_and_with_wrong_ones():
     few = scar_check(P, U, prior_in_unlabeled=0.4)
     assert not few.doubtful
-    assert "Too few rows" in str(few)
+    assert "Too few to compare" in str(few)
     alone = scar_check(P[:1], U[:1], prior_in_unlabeled=0.4)
     assert "(0 positives and 1 unlabelled row at the top;" in alone.sentence
     with pytest.raises(InvalidInputError, match="belong together"):

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from denspu._frame import Frame
-from denspu._stages import Stage
+from denspu._progress import Stage
 from denspu.data import Items
 from denspu.methods.elkan_noto import ElkanNoto
 from denspu.metrics import (

@@ -24,7 +24,7 @@ from tests.report.run_cases import (
     table_run,
 )
 
-from denspu._stages import Stage
+from denspu._progress import Stage
 from denspu.exceptions import InvalidInputError
 from denspu.report import drawings, items, run
 from denspu.report.run import page_json, render, write_run_report

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.report.run_cases import run_of
 
-from denspu._stages import Stage
+from denspu._progress import Stage
 from denspu.report import text, words
 from denspu.runs.facts import Check, Count, Prior, Promise
 

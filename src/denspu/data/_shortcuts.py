@@ -112,16 +112,19 @@ def _judge_number(
         return None
     medians = float(np.median(p)), float(np.median(u))
     if medians[0] != medians[1]:
-        said = f"the median is {_short(medians[0])} in P and {_short(medians[1])} in U"
+        said = (
+            f"the median is {_short(medians[0])} among the labelled positives and "
+            f"{_short(medians[1])} among the unlabelled"
+        )
     else:
         value = medians[0]
         said = (
-            f"it is {_short(value)} in {np.mean(p == value):.0%} of P and "
-            f"{np.mean(u == value):.0%} of U"
+            f"it is {_short(value)} in {np.mean(p == value):.0%} of the labelled "
+            f"positives and {np.mean(u == value):.0%} of the unlabelled"
         )
     return 2 * strength - 1, (
-        f"{_capital(name)} alone tells P from U (AUC {strength:.2f}): {said}. Check "
-        "that the model does not learn this instead of the content."
+        f"{_capital(name)} alone tells labelled from unlabelled (AUC {strength:.2f}): "
+        f"{said}. Check that the model does not learn this instead of the content."
     )
 
 
@@ -156,13 +159,15 @@ def _judge_word(
     if set(values) == {"missing", "present"}:
         worst, (mine, other) = "missing", shares["missing"]
     return abs(mine - other), (
-        f"{_capital(name)} is {worst} in {mine:.0%} of P and {other:.0%} of U. Check "
-        "that the model does not learn this instead of the content."
+        f"{_capital(name)} is {worst} in {mine:.0%} of the labelled positives and "
+        f"{other:.0%} of the unlabelled. Check that the model does not learn this "
+        "instead of the content."
     )
 
 
 def _short(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
+    is_whole = value == int(value) or abs(value) >= 1000
+    return f"{value:,.0f}" if is_whole else f"{value:.3g}"
 
 
 def _capital(name: str) -> str:

@@ -60,21 +60,21 @@ class ScarCheck:
         """What was found, in plain words."""
         if not self.tests:
             return (
-                f"Too few rows to compare ({many(self.n_positive, 'positive')} and "
-                f"{many(self.n_unlabeled, 'unlabelled row')} at the top; {LEAST} of "
+                f"Too few to compare ({many(self.n_positive, 'positive')} and "
+                f"{self.n_unlabeled:,} unlabelled at the top; {LEAST} of "
                 "each are needed)."
             )
         if self.doubtful:
             return (
-                "Labelled positives differ from the highest rows of U. Either labels "
-                "were not given at random among the positives, or there are negatives "
-                "among these rows. Look at both before trusting precision, AUC and the "
-                "prior."
+                "Labelled positives differ from the unlabelled that score highest. "
+                "Either labels were not given at random among the positives, or there "
+                "are negatives among the highest. Look at both before trusting "
+                "precision, AUC and the prior."
             )
         return (
-            "No difference was found between labelled positives and the highest rows "
-            "of U. That does not show that labels were given at random: positives "
-            "that score low are out of sight."
+            "No difference was found between labelled positives and the unlabelled "
+            "that score highest. That does not show that labels were given at random: "
+            "positives that score low are out of sight."
         )
 
     def __str__(self) -> str:
@@ -259,22 +259,22 @@ def trivial_check(
     if 1 - called <= left / 10 and prior < 1:
         return TrivialCheck(
             "all positive",
-            f"{called:.1%} of U is called positive. A recall near 1 means nothing "
-            "then; choose another threshold.",
+            f"{called:.1%} of the unlabelled are called positive. A recall near 1 "
+            "means nothing then; choose another threshold.",
         )
     if called <= prior / 10:
         return TrivialCheck(
             "all negative",
-            f"{called:.1%} of U is called positive. Few positives can be found, "
-            "however high the accuracy; choose another threshold.",
+            f"{called:.1%} of the unlabelled are called positive. Few positives can "
+            "be found, however high the accuracy; choose another threshold.",
         )
     auc = roc_auc_score(np.r_[np.ones(len(P)), np.zeros(len(U))], _ranked(both))
     error = np.sqrt((len(P) + len(U) + 1) / (12 * len(P) * len(U)))
     if norm.sf((auc - 0.5) / error) > level:
         return TrivialCheck(
             "chance",
-            f"Held-out positives score no higher than U (AUC {auc:.3f} of P against "
-            "U): the model has learned nothing that can be seen, or there are too few "
+            f"Held-out positives score no higher than the unlabelled (AUC {auc:.3f}): "
+            "the model has learned nothing that can be seen, or there are too few "
             "positives to see it.",
         )
     return TrivialCheck(None, "The model is not trivial.")

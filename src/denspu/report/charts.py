@@ -14,9 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import NDArray
 
-from denspu._labels import validate_labels
 from denspu._typing import FloatArray
-from denspu._validation import check_embedding, check_images
+from denspu._validation import check_embedding, check_images, validate_labels
 from denspu.exceptions import InvalidInputError, InvalidParameterError, did_you_mean
 from denspu.report.drawings import bin_edges
 from denspu.report.style import (

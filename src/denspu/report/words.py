@@ -28,7 +28,7 @@ from denspu.report.text import (
 )
 
 if TYPE_CHECKING:
-    from denspu._stages import Stage
+    from denspu._progress import Stage
     from denspu._typing import BoolArray
     from denspu.metrics import Figure
     from denspu.runs.facts import Check, IfShare, Prior, Promise, RunFacts

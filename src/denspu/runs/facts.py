@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from denspu._stages import Stage
+from denspu._progress import Stage
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.data import Items
 from denspu.metrics import PUReport

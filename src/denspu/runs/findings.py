@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from denspu._progress import Stage
 from denspu._share import HALF_A_ROW, NEAR, between
-from denspu._stages import Stage
 from denspu._typing import FloatArray
 from denspu._words import does, many
 from denspu.exceptions import DensPUWarning, InvalidParameterError

@@ -147,8 +147,8 @@ class Tables(Kind):
         if exact and 1 - len(set(self.digests(U.X))) / len(U) > REPEATED:
             n = len({u for _, u in exact})
             notes = [
-                f"{n:,} unlabelled rows equal a labelled one, but rows of U often "
-                "equal each other too: not taken for copies."
+                f"{n:,} unlabelled rows equal a labelled one, but unlabelled rows "
+                "often equal each other too: not taken for copies."
             ]
             exact = []
         return exact, near, notes
