@@ -236,7 +236,7 @@ def test_scar_check_without_enough_rows_and_with_wrong_ones():
     assert not few.doubtful
     assert "Too few to compare" in str(few)
     alone = scar_check(P[:1], U[:1], prior_in_unlabeled=0.4)
-    assert "(0 positives and 1 unlabelled row at the top;" in alone.sentence
+    assert "(0 positives and 1 unlabelled at the top;" in alone.sentence
     with pytest.raises(InvalidInputError, match="belong together"):
         scar_check(P, U, prior_in_unlabeled=0.4, positive_features=P[:, None])
     with pytest.raises(InvalidInputError, match="one row of finite numbers"):
