@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from denspu import DensPU
+from denspu._parameters import setting
 from denspu._random import Randomness
 from denspu.classifiers import NetworkClassifier
 from denspu.detectors import IsolationForest
 from denspu.encoders import CAEEncoder
 from denspu.exceptions import InvalidParameterError
+from denspu.networks.pixels import pack, unpack
 from denspu.refinement import EmbeddingRefiner
 from denspu.training import TrainingConfig
 
@@ -23,14 +25,9 @@ any_quality = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarnin
 class TinyNet(NetworkClassifier):
     """The smallest network that trains on images."""
 
-    batch_size = 4
-    balance = "batches"
-    image_size = 8
-    device = "cpu"
-    verbose = 0
-
-    def __init__(self, *, random_state=None):
-        self.random_state = random_state
+    batch_size: int = setting(4)
+    balance: str = setting("batches")
+    device: str = setting("cpu")
 
     def _build(self):
         return torch.nn.Sequential(
@@ -39,6 +36,9 @@ class TinyNet(NetworkClassifier):
 
     def _config(self):
         return TrainingConfig(epochs=30, lr=0.01)
+
+    def _to_tensor(self, images):
+        return unpack(pack(images, self.scale_))
 
 
 def image_model(seed=0):

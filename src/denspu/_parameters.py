@@ -193,9 +193,7 @@ class About:
         )
 
 
-@dataclass_transform(
-    kw_only_default=True, eq_default=False, field_specifiers=(setting,)
-)
+@dataclass_transform(kw_only_default=True, eq_default=False)
 class Configured(BaseEstimator):
     """An estimator whose constructor is made from its fields, and only remembers."""
 

@@ -230,10 +230,15 @@ def give_time(encoder: Any, seconds: float | None) -> None:
         encoder.set_params(max_seconds=seconds)
 
 
+def inputs_of(part: Any) -> tuple[str, ...] | None:
+    """Return the kinds of data a part takes (a user's own part: its ``inputs``)."""
+    about = getattr(part, "about", None)
+    return getattr(part, "inputs", None if about is None else about.inputs)
+
+
 def refuse_kind(part: Any, kind: str, argument: str) -> None:
     """Raise if a part cannot take the kind of input at hand."""
-    about = getattr(part, "about", None)
-    inputs = getattr(part, "inputs", None if about is None else about.inputs)
+    inputs = inputs_of(part)
     if inputs and "embedding" in inputs:
         inputs = (*inputs, "table")
     if inputs is not None and kind not in inputs:

@@ -32,6 +32,7 @@ from denspu._parameters import (
     OneOf,
     Rule,
     check_parameters,
+    setting,
 )
 from denspu._parameters import (
     Rules as Rules,
@@ -56,6 +57,8 @@ two or four threads share it, has no odd rows at its end that are added up other
 
 ThresholdRule = Literal["value", "contamination", "held_out", "otsu", "prior"]
 THRESHOLD_RULES: tuple[str, ...] = get_args(ThresholdRule)
+
+CONTAMINATION_RULE: tuple[Rule, ...] = (OneOf("auto"), Number(0, 0.5, "right"))
 
 AUTO_CONTAMINATION = 0.05
 """Share left outside by detectors that have no threshold of their own."""
@@ -102,6 +105,13 @@ class Detector(OutlierMixin, Configured, ABC):
 
     about = About(kind="detector", inputs=("embedding",))
 
+    contamination: float | Literal["auto"] = setting(
+        "auto",
+        *CONTAMINATION_RULE,
+        doc='Share of the training rows beyond the threshold; ``"auto"`` is the\n'
+        "detector's own rule, or else a twentieth, each row judged by the others.",
+    )
+
     def fit(self, Z: Any, y: Any = None) -> Self:
         """Learn what is normal from the rows of ``Z``; ``y`` is ignored."""
         check_parameters(self)
@@ -124,10 +134,9 @@ class Detector(OutlierMixin, Configured, ABC):
         return self._score(Z)
 
     def _initial_threshold(self, Z: FloatArray) -> float:
-        contamination: float | str = getattr(self, "contamination", "auto")
-        if not isinstance(contamination, str):
+        if not isinstance(self.contamination, str):
             self.training_scores_ = self._score(Z)
-            return quantile_cut(self.training_scores_, contamination)
+            return quantile_cut(self.training_scores_, self.contamination)
         natural = self._natural_threshold()
         if natural is not None:
             return natural
@@ -199,9 +208,6 @@ class Detector(OutlierMixin, Configured, ABC):
     def predict(self, Z: Any) -> IntArray:
         """Return 1 for inliers and -1 for outliers."""
         return np.where(self.decision_function(Z) < 0, -1, 1)
-
-
-CONTAMINATION_RULE: tuple[Rule, ...] = (OneOf("auto"), Number(0, 0.5, "right"))
 
 
 @dataclass(frozen=True, eq=False)

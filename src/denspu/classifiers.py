@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor, nn
@@ -18,11 +18,18 @@ from torch.nn import functional as F
 
 from denspu._folds import hold_out
 from denspu._machine import resolve_device
-from denspu._parameters import About, Configured, Number, OneOf, Whole, check_parameters
+from denspu._parameters import (
+    About,
+    Configured,
+    Number,
+    OneOf,
+    Whole,
+    check_parameters,
+    setting,
+)
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_groups, validate_labels, validate_X
-from denspu.base import Rules
 from denspu.networks.backbones import BLOCKS, VGG16, build_backbone, suitable
 from denspu.networks.pixels import PixelScale, pack, to_tensor, unpack
 from denspu.training import (
@@ -38,44 +45,61 @@ from denspu.training import (
 from denspu.training.batches import Batch
 from denspu.training.inference import LOOK, looking
 
-BALANCE_RULE = (OneOf("batches", "weights", None),)
-STEPS_RULE = (OneOf(None), Whole(1))
 
-
-class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
+class NetworkClassifier(ClassifierMixin, Configured, ABC):
     """Positive against negative images with a network of one logit.
 
-    A subclass gives ``_build`` and ``_config``. Classes of unequal size are handled as
-    ``balance`` says: ``"batches"`` (each batch half positive, the larger class
-    sub-sampled afresh every epoch, as the paper does), ``"weights"`` (the weighted
-    loss of the paper's future work: each class counts the same in total), or ``None``.
-    ``sample_weight`` multiplies the loss of each row. ``max_steps`` bounds the training
-    whatever the number of rows: epochs are left out, at least one is taken. With a
-    ``validation`` share of each class held out, the epoch with the least loss on it is
-    kept, and training ends ``patience`` epochs after it.
+    A subclass gives ``_build``, ``_config`` and ``_to_tensor``. ``sample_weight``
+    multiplies the loss of each row.
     """
 
-    inputs: ClassVar[tuple[str, ...]] = ("image",)
-    _rules: ClassVar[Rules] = {}
+    about = About(kind="classifier", deep=True, inputs=("image",))
 
-    batch_size: int
-    balance: str | None
-    max_steps: int | None = None
-    validation: float = 0.0
-    patience: int | None = None
-    image_size: int
-    image_shape_: tuple[int, int, int]
-    random_state: RandomState
-    device: str
-    verbose: int
+    epochs: int = setting(120, Whole(1))
+    batch_size: int = setting(256, Whole(2))
+    lr: float = setting(5e-4, Number(0, closed="neither"))
+    weight_decay: float = setting(5e-3, Number(0), doc="Coupled L2.")
+    max_steps: int | None = setting(
+        None,
+        OneOf(None),
+        Whole(1),
+        doc="Whole epochs are left out, all but one if need be, so that no more steps\n"
+        "are taken, whatever the number of rows.",
+    )
+    balance: Literal["batches", "weights"] | None = setting(
+        None,
+        OneOf("batches", "weights", None),
+        doc='What to do about classes of unequal size. ``"batches"``: each is half\n'
+        "positive, the larger class sub-sampled afresh every epoch, as in Dens-PU.\n"
+        '``"weights"``: each class counts the same in total.',
+    )
+    validation: float = setting(
+        0.0,
+        Number(0, 0.5),
+        doc="Share of each class held out; the epoch with the least loss on it is\n"
+        "kept. 0 keeps the last one.",
+    )
+    patience: int | None = setting(
+        10,
+        OneOf(None),
+        Whole(1),
+        doc="Epochs without a better one after which training ends.",
+    )
+    random_state: RandomState = setting(None)
+    device: str = setting("auto")
+    verbose: int = setting(0)
 
     @abstractmethod
     def _build(self) -> nn.Module:
-        """Return a fresh network for three-channel images, one logit a row."""
+        """Return a fresh network, one logit a row."""
 
     @abstractmethod
     def _config(self) -> TrainingConfig:
         """Return how to train it."""
+
+    @abstractmethod
+    def _to_tensor(self, images: Any) -> Tensor:
+        """Return images as the network takes them."""
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
@@ -164,9 +188,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator, ABC):
         tensors = (torch.from_numpy(positive).float(), torch.from_numpy(weight))
         return tuple(t.to(device) for t in (self._to_tensor(images), *tensors))
 
-    def _to_tensor(self, images: Any) -> Tensor:
-        return to_tensor(images, self.scale_, self.image_size)
-
     def decision_function(self, X: Any) -> FloatArray:
         """Return logits, higher = more positive."""
         check_is_fitted(self)
@@ -219,71 +240,20 @@ NETWORKS = ("cnn", "mlp", "resnet18", "linear")
 
 
 class BackboneClassifier(NetworkClassifier):
-    """Images of any size and their classes, with the network of the PU papers.
+    """The networks PU methods are compared on, as a classifier of images.
 
     For methods around an ordinary classifier (Rank Pruning, say) that are compared
-    with methods which train such a network themselves.
-
-    Parameters
-    ----------
-    network : {"auto", "cnn", "mlp", "resnet18", "linear"}, default="auto"
-        ``"auto"``: convolutions for colour images, a perceptron for grey ones.
-    epochs, batch_size, lr, weight_decay
-        120, 256, 5e-4 and 5e-3 (coupled L2), Adam with a cosine schedule, as the
-        methods are compared.
-    max_steps : int or None, default=None
-        Epochs are left out so that no more steps are taken.
-    balance : {"batches", "weights", None}, default=None
-        What to do about classes of unequal size, see :class:`NetworkClassifier`.
-    validation : float, default=0.0
-        Share of each class held out; the epoch with the least loss on it is kept.
-        0 keeps the last one.
-    patience : int or None, default=10
-        Epochs without a better one after which training ends.
-    random_state, device, verbose
-        As everywhere.
+    with methods which train such a network themselves: Adam with a cosine schedule.
+    Images may have any size.
     """
 
-    _rules: ClassVar[Rules] = {
-        "network": (OneOf("auto", *NETWORKS),),
-        "epochs": (Whole(1),),
-        "batch_size": (Whole(2),),
-        "lr": (Number(0, closed="neither"),),
-        "weight_decay": (Number(0),),
-        "max_steps": STEPS_RULE,
-        "balance": BALANCE_RULE,
-        "validation": (Number(0, 0.5),),
-        "patience": (OneOf(None), Whole(1)),
-    }
+    about = About(key="backbone", paper="Kiryo et al. 2017, nnPU")
 
-    def __init__(
-        self,
-        *,
-        network: Literal["auto", "cnn", "mlp", "resnet18", "linear"] = "auto",
-        epochs: int = 120,
-        batch_size: int = 256,
-        lr: float = 5e-4,
-        weight_decay: float = 5e-3,
-        max_steps: int | None = None,
-        balance: Literal["batches", "weights"] | None = None,
-        validation: float = 0.0,
-        patience: int | None = 10,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.network = network
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.max_steps = max_steps
-        self.balance = balance
-        self.validation = validation
-        self.patience = patience
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    network: Literal["auto", "cnn", "mlp", "resnet18", "linear"] = setting(
+        "auto",
+        OneOf("auto", "cnn", "mlp", "resnet18", "linear"),
+        doc='``"auto"``: convolutions for colour images, a perceptron for grey ones.',
+    )
 
     def _build(self) -> nn.Module:
         height, width, channels = self.image_shape_
@@ -306,73 +276,38 @@ class BackboneClassifier(NetworkClassifier):
 
 
 class VGG16Classifier(NetworkClassifier):
-    """VGG-16 on P_L against Ñ (section 4.1 of the paper).
+    """VGG-16 with the paper's head, from scratch (section 4.1).
 
     The defaults are the paper's, and they barely move the network from its start: see
     the measured figures in the documentation before using them on your own data.
-
-    Parameters
-    ----------
-    epochs, batch_size, lr, weight_decay
-        The paper's: 200, 32, 1e-4 and 1e-3 (coupled L2), with plain SGD.
-    momentum : float, default=0.0
-    patience : int or None, default=10
-        Epochs without a 0.1 % better training loss before stopping.
-    max_steps : int or None, default=None
-        Epochs are left out so that no more steps are taken, 12,600 being the paper's
-        at 1,000 positives.
-    balance : {"batches", "weights", None}, default="batches"
-        What to do about classes of unequal size, see :class:`NetworkClassifier`.
-    image_size : int, default=32
-        At least 32: five poolings halve it five times.
-    precision : {"float32", "bf16", "auto"}, default="float32"
-    random_state, device, verbose
-        As everywhere.
     """
 
-    _rules: ClassVar[Rules] = {
-        "epochs": (Whole(1),),
-        "batch_size": (Whole(1),),
-        "lr": (Number(0, closed="neither"),),
-        "weight_decay": (Number(0),),
-        "momentum": (Number(0, 1, "left"),),
-        "patience": (OneOf(None), Whole(1)),
-        "max_steps": STEPS_RULE,
-        "balance": BALANCE_RULE,
-        "image_size": (Whole(2 ** len(BLOCKS)),),
-        "precision": (OneOf("float32", "bf16", "auto"),),
-    }
+    about = About(key="vgg16", paper="Simonyan and Zisserman 2015, VGG")
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 200,
-        batch_size: int = 32,
-        lr: float = 1e-4,
-        weight_decay: float = 1e-3,
-        momentum: float = 0.0,
-        patience: int | None = 10,
-        max_steps: int | None = None,
-        balance: Literal["batches", "weights"] | None = "batches",
-        image_size: int = 32,
-        precision: Literal["float32", "bf16", "auto"] = "float32",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.momentum = momentum
-        self.patience = patience
-        self.max_steps = max_steps
-        self.balance = balance
-        self.image_size = image_size
-        self.precision = precision
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    epochs: int = setting(200, Whole(1))
+    batch_size: int = setting(32, Whole(1))
+    lr: float = setting(1e-4, Number(0, closed="neither"), doc="Of plain SGD.")
+    weight_decay: float = setting(1e-3, Number(0), doc="Coupled L2.")
+    momentum: float = setting(0.0, Number(0, 1, "left"))
+    balance: Literal["batches", "weights"] | None = setting(
+        "batches",
+        OneOf("batches", "weights", None),
+        doc="What to do about classes of unequal size, see BackboneClassifier.",
+    )
+    patience: int | None = setting(
+        10,
+        OneOf(None),
+        Whole(1),
+        doc="Epochs without a 0.1 % better training loss before stopping.",
+    )
+    image_size: int = setting(
+        32,
+        Whole(2 ** len(BLOCKS)),
+        doc="Images are resized to this; five poolings halve it five times.",
+    )
+    precision: Literal["float32", "bf16", "auto"] = setting(
+        "float32", OneOf("float32", "bf16", "auto")
+    )
 
     def _build(self) -> nn.Module:
         return VGG16()
@@ -389,6 +324,9 @@ class VGG16Classifier(NetworkClassifier):
             precision=self.precision,
             capture=True,  # batches of 32: launching kernels takes most of the time
         )
+
+    def _to_tensor(self, images: Any) -> Tensor:
+        return to_tensor(images, self.scale_, self.image_size)
 
 
 _ON_ROWS = About(kind="classifier", inputs=("embedding",)).completed(Configured.about)

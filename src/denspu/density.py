@@ -2,53 +2,49 @@
 
 A pair of positives (z_i, z_j) gives ``s`` points λ·z_i + (1-λ)·z_j (section 3.3, eq. 2
 and 3). The densifiers differ in how λ is drawn. Eq. 3 cannot be taken as printed (its
-mean is a vector), so two readings stand side by side:
-
-* :class:`Midpoint`: λ ~ N(1/2, (k/2)²) truncated to (0, 1), what the words and the
-  figure say: near the midpoint, a small k pulls towards it, never 0 or 1;
-* :class:`LiteralVariance`: the printed variance in units of the segment, e^k/4,
-  truncated to (0, 1): nearly uniform;
-* :class:`Mixup`: λ ~ Beta(α, α), eq. 1;
-* :class:`GreatCircle`: as Midpoint, on the arc between two positives of a sphere.
+mean is a vector), so two readings stand side by side: :class:`Midpoint`, what the words
+and the figure say, and :class:`LiteralVariance`, the printed variance.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from denspu._parameters import Number, OneOf, Whole, check_parameters
+from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
 from denspu._typing import FloatArray, IntArray
 from denspu._validation import check_embedding
-from denspu.base import Densifier, Rules
+from denspu.base import Densifier
 
+_PAPER = "Sevetlidis et al. 2023, Dens-PU"
 _CHUNK = 1 << 22  # floats worked on at once
 
-SHARED_RULES: Rules = {
-    "s": (Whole(1),),
-    "n_pairs": (OneOf("cochran", "all"), Whole(1)),
-}
-K_RULE = (Number(0, 1, "neither"),)
+
+class NoDensity(Densifier):
+    """The positives alone (variants 2 and 3 of the paper's Table 4)."""
+
+    about = About(key="none")
+
+    def densify(self, Z: Any, rng: np.random.Generator) -> FloatArray:
+        """Return an array with no rows."""
+        return check_embedding(Z)[:0]
 
 
 class Interpolation(Densifier):
-    """Shared walk of the three densifiers: pairs, λ, points.
+    """Shared walk of the densifiers: pairs, λ, points."""
 
-    Parameters
-    ----------
-    s : int, default=11
-        Points on each segment.
-    n_pairs : int, "cochran" or "all", default="cochran"
-        Segments, at most all pairs; ``"cochran"`` is the paper's rule (16,000 for
-        1,000 positives).
-    """
-
-    s: int
-    n_pairs: int | Literal["cochran", "all"]
+    s: int = setting(11, Whole(1), doc="Points on each segment.")
+    n_pairs: int | Literal["cochran", "all"] = setting(
+        "cochran",
+        OneOf("cochran", "all"),
+        Whole(1),
+        doc='Segments, at most all pairs; ``"cochran"`` is the paper\'s rule (16,000\n'
+        "for 1,000 positives).",
+    )
 
     @abstractmethod
     def sample_lambda(
@@ -81,28 +77,16 @@ class Interpolation(Densifier):
 
 
 class Midpoint(Interpolation):
-    """Gaussian λ around the midpoint, truncated to (0, 1): the paper's proposal.
+    """Segments between positives, λ Gaussian around the midpoint: the paper's proposal.
 
-    Parameters
-    ----------
-    k : float in (0, 1), default=0.2
-        Spread: the standard deviation of λ is k/2.
-    s, n_pairs
-        See :class:`Interpolation`.
+    λ ~ N(1/2, (k/2)²) truncated to (0, 1): a small k pulls towards the midpoint.
     """
 
-    _rules: ClassVar[Rules] = {"k": K_RULE, **SHARED_RULES}
+    about = About(key="midpoint", paper=_PAPER)
 
-    def __init__(
-        self,
-        *,
-        k: float = 0.2,
-        s: int = 11,
-        n_pairs: int | Literal["cochran", "all"] = "cochran",
-    ) -> None:
-        self.k = k
-        self.s = s
-        self.n_pairs = n_pairs
+    k: float = setting(
+        0.2, Number(0, 1, "neither"), doc="Spread: λ's standard deviation is k/2."
+    )
 
     def sample_lambda(
         self, shape: tuple[int, ...], rng: np.random.Generator
@@ -112,29 +96,15 @@ class Midpoint(Interpolation):
 
 
 class LiteralVariance(Interpolation):
-    """Gaussian λ with eq. 3's printed variance, in units of the segment.
+    """Segments between positives, λ with eq. 3's printed variance.
 
-    ‖half segment‖² is 1/4 there, so the variance is e^k/4.
-
-    Parameters
-    ----------
-    k : float in (0, 1), default=0.2
-    s, n_pairs
-        See :class:`Interpolation`.
+    In units of the segment ‖half segment‖² is 1/4, so the variance is e^k/4: λ is
+    nearly uniform.
     """
 
-    _rules: ClassVar[Rules] = {"k": K_RULE, **SHARED_RULES}
+    about = About(key="literal", paper=_PAPER)
 
-    def __init__(
-        self,
-        *,
-        k: float = 0.2,
-        s: int = 11,
-        n_pairs: int | Literal["cochran", "all"] = "cochran",
-    ) -> None:
-        self.k = k
-        self.s = s
-        self.n_pairs = n_pairs
+    k: float = setting(0.2, Number(0, 1, "neither"))
 
     def sample_lambda(
         self, shape: tuple[int, ...], rng: np.random.Generator
@@ -144,36 +114,40 @@ class LiteralVariance(Interpolation):
 
 
 class Mixup(Interpolation):
-    """λ ~ Beta(α, α), eq. 1: most weight near the two ends for α < 1.
+    """Segments between positives, λ ~ Beta(α, α).
 
-    Parameters
-    ----------
-    alpha : float, default=0.2
-    s, n_pairs
-        See :class:`Interpolation`.
+    Eq. 1: most weight near the two ends for α < 1.
     """
 
-    _rules: ClassVar[Rules] = {
-        "alpha": (Number(0, closed="neither"),),
-        **SHARED_RULES,
-    }
+    about = About(key="mixup", paper="Zhang et al. 2018, mixup")
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.2,
-        s: int = 11,
-        n_pairs: int | Literal["cochran", "all"] = "cochran",
-    ) -> None:
-        self.alpha = alpha
-        self.s = s
-        self.n_pairs = n_pairs
+    alpha: float = setting(0.2, Number(0, closed="neither"))
 
     def sample_lambda(
         self, shape: tuple[int, ...], rng: np.random.Generator
     ) -> FloatArray:
         """Draw from Beta(α, α)."""
         return rng.beta(self.alpha, self.alpha, size=shape)
+
+
+class GreatCircle(Midpoint):
+    """Arcs between positives on the sphere, λ Gaussian around the middle.
+
+    A chord leaves the sphere, and its middle is nearer to everything than the two ends
+    are; the arc stays on it. A point of the chord is moved to the arc along the ray
+    from the centre. Rows are taken by their direction and come out with length 1.
+    """
+
+    about = About(key="great_circle")
+
+    def densify(self, Z: Any, rng: np.random.Generator) -> FloatArray:
+        """Return ``n_pairs * s`` new rows of length 1 in the dtype of ``Z``."""
+        Z = np.asarray(Z)
+        least = np.finfo(Z.dtype).tiny
+        length = np.linalg.norm(Z, axis=1, keepdims=True)
+        chords = super().densify(Z / np.maximum(length, least), rng)
+        length = np.linalg.norm(chords, axis=1, keepdims=True)
+        return chords / np.maximum(length, least)
 
 
 def _truncated_normal(
@@ -186,40 +160,7 @@ def _truncated_normal(
     return np.clip(0.5 + sd * ndtri(uniform), *inside)
 
 
-class GreatCircle(Midpoint):
-    """Points of the arc between two positives, λ Gaussian around its middle.
-
-    A chord leaves the sphere, and its middle is nearer to everything than the two ends
-    are; the arc stays on it. A point of the chord is moved to the arc along the ray
-    from the centre. Rows are taken by their direction and come out with length 1.
-
-    Parameters
-    ----------
-    k, s, n_pairs
-        See :class:`~denspu.density.Midpoint`.
-    """
-
-    def densify(self, Z: Any, rng: np.random.Generator) -> FloatArray:
-        """Return ``n_pairs * s`` new rows of length 1 in the dtype of ``Z``."""
-        Z = np.asarray(Z)
-        length = np.linalg.norm(Z, axis=1, keepdims=True)
-        chords = super().densify(Z / np.maximum(length, np.finfo(Z.dtype).tiny), rng)
-        return chords / np.maximum(
-            np.linalg.norm(chords, axis=1, keepdims=True), np.finfo(Z.dtype).tiny
-        )
-
-
-class NoDensity(Densifier):
-    """Add nothing (variants 2 and 3 of the paper's Table 4)."""
-
-    def densify(self, Z: Any, rng: np.random.Generator) -> FloatArray:
-        """Return an array with no rows."""
-        return check_embedding(Z)[:0]
-
-
-CONFIDENCE = 0.99
-MARGIN = 0.01
-ROUNDING = 1_000
+# --- pairs ----------------------------------------------------------------------------
 
 
 def cochran_pairs(n: int) -> int:
@@ -234,21 +175,16 @@ def cochran_pairs(n: int) -> int:
     >>> cochran_pairs(1000), cochran_pairs(100), cochran_pairs(10)
     (16000, 4000, 45)
     """
+    confidence, margin, rounding = 0.99, 0.01, 1_000
     population = math.comb(n, 2)
-    infinite = ndtri((1 + CONFIDENCE) / 2) ** 2 * 0.25 / MARGIN**2
+    infinite = ndtri((1 + confidence) / 2) ** 2 * 0.25 / margin**2
     size = infinite / (1 + (infinite - 1) / max(population, 1))
-    rounded = max(ROUNDING, round(size / ROUNDING) * ROUNDING)
+    rounded = max(rounding, round(size / rounding) * rounding)
     return min(population, rounded)
 
 
 def sample_pairs(n: int, size: int, rng: np.random.Generator) -> IntArray:
-    """Draw distinct unordered pairs of 0..n-1 without replacement.
-
-    Returns
-    -------
-    array of shape (size, 2)
-        Row (i, j) with i < j; no row occurs twice.
-    """
+    """Draw distinct pairs (i, j) of 0..n-1 with i < j, an array of shape (size, 2)."""
     ranks = rng.choice(math.comb(n, 2), size=size, replace=False, shuffle=False)
     return unrank_pairs(ranks)
 

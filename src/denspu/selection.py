@@ -9,34 +9,30 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from sklearn.metrics import pairwise_distances_argmin_min
 
-from denspu._parameters import Number, OneOf, Whole, check_parameters
+from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
 from denspu._typing import IntArray
-from denspu.base import BoundaryResult, Rules, Selector
+from denspu.base import BoundaryResult, Selector
 from denspu.exceptions import SelectionWarning
 
-Size = int | float | Literal["positives", "leftovers", "random"]
-
-SIZE_RULES: Rules = {
-    "size": (
-        OneOf("positives", "leftovers", "random"),
-        Whole(1),
-        Number(0, 1, "neither"),
-    )
-}
+_PAPER = "Sevetlidis et al. 2023, Dens-PU"
 
 
 class _SizedSelector(Selector):
     """Turns ``size`` into a number; subclasses order the candidates."""
 
-    _rules: ClassVar[Rules] = SIZE_RULES
-
-    def __init__(self, *, size: Size = "positives") -> None:
-        self.size = size
+    size: int | float | Literal["positives", "leftovers", "random"] = setting(
+        "positives",
+        OneOf("positives", "leftovers", "random"),
+        Whole(1),
+        Number(0, 1, "neither"),
+        doc="How many: |P_L|, all leftovers, a number drawn uniformly, a number, or a\n"
+        "share of the leftovers.",
+    )
 
     def select(self, boundary: BoundaryResult, rng: np.random.Generator) -> IntArray:
         """Return positions within U of the chosen negatives, surest first."""
@@ -87,14 +83,9 @@ class _SizedSelector(Selector):
 
 
 class ByScore(_SizedSelector):
-    """Take the leftovers with the lowest normality first (the paper's choice).
+    """Least normal leftovers first (the paper's choice)."""
 
-    Parameters
-    ----------
-    size : int, float, "positives", "leftovers" or "random", default="positives"
-        How many: a number, a share of the leftovers, |P_L|, all of them, or a number
-        drawn uniformly.
-    """
+    about = About(key="by_score", paper=_PAPER)
 
     def _rank(
         self,
@@ -106,15 +97,12 @@ class ByScore(_SizedSelector):
 
 
 class ByDistance(_SizedSelector):
-    """Take the leftovers farthest from their nearest positive first (eq. 5).
+    """Leftovers farthest from any positive first (eq. 5).
 
     Positives are Z_P together with the unlabelled rows inside the boundary.
-
-    Parameters
-    ----------
-    size : int, float, "positives", "leftovers" or "random", default="positives"
-        See :class:`ByScore`.
     """
+
+    about = About(key="by_distance", paper=_PAPER)
 
     def _rank(
         self,
@@ -129,13 +117,9 @@ class ByDistance(_SizedSelector):
 
 
 class RandomLeftover(_SizedSelector):
-    """Draw from the leftovers at random (variants 2, 4 and 6 of Table 4).
+    """Leftovers at random (variants 2, 4 and 6 of Table 4)."""
 
-    Parameters
-    ----------
-    size : int, float, "positives", "leftovers" or "random", default="positives"
-        See :class:`ByScore`.
-    """
+    about = About(key="random_leftover", paper=_PAPER)
 
     def _rank(
         self,
@@ -147,13 +131,9 @@ class RandomLeftover(_SizedSelector):
 
 
 class RandomUnlabeled(RandomLeftover):
-    """Draw from all of U at random, ignoring the boundary (variant 1 of Table 4).
+    """Unlabelled rows at random, whatever the boundary (variant 1 of Table 4)."""
 
-    Parameters
-    ----------
-    size : int, float, "positives", "leftovers" or "random", default="positives"
-        See :class:`ByScore`.
-    """
+    about = About(key="random_unlabeled", paper=_PAPER)
 
     def _candidates(self, boundary: BoundaryResult) -> IntArray:
         return np.arange(len(boundary.scores))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import sklearn.neighbors
@@ -10,33 +10,25 @@ import sklearn.svm
 from scipy.linalg import cho_factor, solve_triangular
 from sklearn.covariance import ledoit_wolf
 
-from denspu._parameters import Number, OneOf, Whole
+from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._random import Randomness
 from denspu._typing import FloatArray
-from denspu.base import CONTAMINATION_RULE, Detector, Rules
+from denspu.base import Detector
 from denspu.exceptions import InvalidInputError
-
-CHUNK_ROWS = 8_192
-RIDGE = 1e-9
-"""Added to the diagonal, relative to its mean: constant columns stay invertible."""
 
 
 class Mahalanobis(Detector):
-    """Score rows by minus their Mahalanobis distance from the training mean.
+    """Distance from one Gaussian cloud.
 
-    The covariance is shrunk towards a multiple of the identity by Ledoit and Wolf's
-    formula, so that it works with fewer rows than features.
-
-    Parameters
-    ----------
-    contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training rows beyond the threshold; ``"auto"`` is 0.05.
+    Minus the Mahalanobis distance from the training mean. The covariance is shrunk
+    towards a multiple of the identity by Ledoit and Wolf's formula, so that it works
+    with fewer rows than features.
     """
 
-    _rules: ClassVar[Rules] = {"contamination": CONTAMINATION_RULE}
-
-    def __init__(self, *, contamination: float | Literal["auto"] = "auto") -> None:
-        self.contamination = contamination
+    about = About(
+        key="mahalanobis",
+        paper="Ledoit and Wolf 2004, A well-conditioned estimator for covariance",
+    )
 
     def _fit(self, Z: FloatArray, randomness: Randomness) -> None:
         Z = Z.astype(np.float64, copy=False)
@@ -45,16 +37,17 @@ class Mahalanobis(Detector):
         if len(Z) > 1:
             covariance, shrinkage = ledoit_wolf(Z)
         self.shrinkage_ = float(shrinkage)
+        # Constant columns stay invertible.
         level = np.trace(covariance) / len(covariance)
-        ridge = RIDGE * level if level > 0 else 1.0
+        ridge = 1e-9 * level if level > 0 else 1.0
         self.cholesky_ = np.tril(
             cho_factor(covariance + ridge * np.eye(len(covariance)), lower=True)[0]
         )
 
     def _score(self, Z: FloatArray) -> FloatArray:
-        out = np.empty(len(Z))
-        for start in range(0, len(Z), CHUNK_ROWS):
-            rows = slice(start, start + CHUNK_ROWS)
+        out, step = np.empty(len(Z)), 8_192
+        for start in range(0, len(Z), step):
+            rows = slice(start, start + step)
             centred = (Z[rows] - self.mean_).T
             whitened = solve_triangular(self.cholesky_, centred, lower=True)
             out[rows] = -np.sqrt((whitened**2).sum(0))
@@ -62,37 +55,28 @@ class Mahalanobis(Detector):
 
 
 class OneClassSVM(Detector):
-    """Separate the rows from the origin in a kernel space.
+    """A kernel boundary around the rows.
 
-    Cost grows with the square of the rows; use it on thousands, not millions.
-
-    Parameters
-    ----------
-    nu : float in (0, 1], default=0.05
-        Upper bound on the share of training rows left outside.
-    gamma : "scale", "auto" or float, default="scale"
-        Width of the Gaussian kernel, as in scikit-learn.
-    contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training rows beyond the threshold; ``"auto"`` keeps the
-        machine's own boundary, which follows ``nu``.
+    Cost grows with the square of the rows; use it on thousands, not millions. With
+    ``contamination="auto"`` the machine keeps its own boundary, which follows ``nu``.
     """
 
-    _rules: ClassVar[Rules] = {
-        "nu": (Number(0, 1, "right"),),
-        "gamma": (OneOf("scale", "auto"), Number(0, closed="neither")),
-        "contamination": CONTAMINATION_RULE,
-    }
+    about = About(
+        key="one_class_svm",
+        paper="Schölkopf et al. 2001, Support of a high-dimensional distribution",
+    )
 
-    def __init__(
-        self,
-        *,
-        nu: float = 0.05,
-        gamma: float | Literal["scale", "auto"] = "scale",
-        contamination: float | Literal["auto"] = "auto",
-    ) -> None:
-        self.nu = nu
-        self.gamma = gamma
-        self.contamination = contamination
+    nu: float = setting(
+        0.05,
+        Number(0, 1, "right"),
+        doc="Upper bound on the share of training rows left outside.",
+    )
+    gamma: float | Literal["scale", "auto"] = setting(
+        "scale",
+        OneOf("scale", "auto"),
+        Number(0, closed="neither"),
+        doc="Width of the Gaussian kernel, as in scikit-learn.",
+    )
 
     def _fit(self, Z: FloatArray, randomness: Randomness) -> None:
         self.model_ = sklearn.svm.OneClassSVM(nu=self.nu, gamma=self.gamma)
@@ -107,35 +91,17 @@ class OneClassSVM(Detector):
 
 
 class LocalOutlierFactor(Detector):
-    """Compare a row's density with that of its nearest neighbours.
+    """Density relative to the nearest neighbours, for new points.
 
-    Parameters
-    ----------
-    n_neighbors : int, default=20
-        Neighbours (all other rows, where there are fewer).
-    contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training rows beyond the threshold; ``"auto"`` puts the threshold
-        at the original paper's factor of 1.5.
-    n_jobs : int or None
-        Cores used.
+    With ``contamination="auto"`` the threshold is the original paper's factor of 1.5.
     """
 
-    _rules: ClassVar[Rules] = {
-        "n_neighbors": (Whole(1),),
-        "contamination": CONTAMINATION_RULE,
-        "n_jobs": (OneOf(None), Whole()),
-    }
+    about = About(key="local_outlier_factor", paper="Breunig et al. 2000, LOF")
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 20,
-        contamination: float | Literal["auto"] = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.contamination = contamination
-        self.n_jobs = n_jobs
+    n_neighbors: int = setting(
+        20, Whole(1), doc="Neighbours (all other rows, where there are fewer)."
+    )
+    n_jobs: int | None = setting(None, OneOf(None), Whole(), doc="Cores used.")
 
     def _fit(self, Z: FloatArray, randomness: Randomness) -> None:
         if len(Z) < 2:

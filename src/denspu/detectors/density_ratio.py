@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from denspu._machine import in_threads, n_threads, resolve_device
-from denspu._parameters import OneOf, Whole, check_parameters
+from denspu._parameters import About, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu._validation import validate_embedding, validate_labels
-from denspu.base import CONTAMINATION_RULE, Detector, Rules, forget
+from denspu.base import Detector, forget
 from denspu.detectors.neighbours import Metric, Neighbours
 from denspu.exceptions import InvalidInputError, LabelError
 
@@ -27,66 +27,39 @@ EXPECTED_POSITIVES = 5
 
 
 class DensityRatio(Detector):
-    """Score rows by the share of labelled positives in their surroundings.
+    """Share of labelled positives among the nearest of P and U.
 
     Under SCAR the share is near the label frequency inside the positive region and
     near zero outside. The surroundings of a row are either its nearest rows of P ∪ U,
     or, where positives are rare, the ball that holds its nearest few positives. Above
     ``max_unlabeled`` rows a random sample stands for U, and each of its rows counts
     for as many as it represents, so that the cost of scoring a row stays bounded.
-
-    Parameters
-    ----------
-    around : {"auto", "rows", "positives"}, default="auto"
-        ``"rows"``: the share of P among the ``n_neighbors`` nearest of P ∪ U.
-        ``"positives"``: ``n_positives`` against the rows of U that are nearer than the
-        ``n_positives``-th nearest positive. ``"auto"``: ``"rows"`` where these would
-        hold 5 positives by chance.
-    n_neighbors : int or "auto", default="auto"
-        ``"auto"`` is 1 % of the reference rows, from 10 to 500.
-    n_positives : int, default=10
-        At most all other positives.
-    metric : {"euclidean", "cosine"}, default="euclidean"
-    max_unlabeled : int or None, default=20_000
-        Unlabelled rows kept as reference.
-    contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the labelled positives beyond the threshold; ``"auto"`` leaves a
-        twentieth outside when none vouches for itself.
-    random_state : int, generator or None
-        Draws the sample of U.
-    device : str, default="auto"
     """
 
+    about = About(key="density_ratio")
     needs_unlabeled: ClassVar[bool] = True
-    _rules: ClassVar[Rules] = {
-        "around": (OneOf("auto", "rows", "positives"),),
-        "n_neighbors": (OneOf("auto"), Whole(1)),
-        "n_positives": (Whole(1),),
-        "metric": (OneOf("cosine", "euclidean"),),
-        "max_unlabeled": (OneOf(None), Whole(1)),
-        "contamination": CONTAMINATION_RULE,
-    }
 
-    def __init__(
-        self,
-        *,
-        around: Literal["auto", "rows", "positives"] = "auto",
-        n_neighbors: int | Literal["auto"] = "auto",
-        n_positives: int = 10,
-        metric: Metric = "euclidean",
-        max_unlabeled: int | None = 20_000,
-        contamination: float | Literal["auto"] = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-    ) -> None:
-        self.around = around
-        self.n_neighbors = n_neighbors
-        self.n_positives = n_positives
-        self.metric = metric
-        self.max_unlabeled = max_unlabeled
-        self.contamination = contamination
-        self.random_state = random_state
-        self.device = device
+    around: Literal["auto", "rows", "positives"] = setting(
+        "auto",
+        OneOf("auto", "rows", "positives"),
+        doc='``"rows"``: the share of P among the ``n_neighbors`` nearest of P ∪ U.\n'
+        '``"positives"``: ``n_positives`` against the rows of U that are nearer\n'
+        'than the ``n_positives``-th nearest positive. ``"auto"``: ``"rows"`` where\n'
+        "these would hold 5 positives by chance.",
+    )
+    n_neighbors: int | Literal["auto"] = setting(
+        "auto",
+        OneOf("auto"),
+        Whole(1),
+        doc='``"auto"`` is 1 % of the reference rows, from 10 to 500.',
+    )
+    n_positives: int = setting(10, Whole(1), doc="At most all other positives.")
+    metric: Metric = setting("euclidean", OneOf("cosine", "euclidean"))
+    max_unlabeled: int | None = setting(
+        20_000, OneOf(None), Whole(1), doc="Unlabelled rows kept as reference."
+    )
+    random_state: RandomState = setting(None, doc="Draws the sample of U.")
+    device: str = setting("auto")
 
     def fit(self, Z: Any, y: Any = None) -> Self:
         """Remember P and U; ``y`` is 1 for labelled positives and 0 for others."""

@@ -5,36 +5,20 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal, Self
 
 from denspu._machine import resolve_device
-from denspu._parameters import OneOf, Whole
+from denspu._parameters import About, OneOf, Whole, setting
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
-from denspu.base import CONTAMINATION_RULE, Detector, Rules
-from denspu.detectors.forest import ENGINES, Forest, forest_scores
+from denspu.base import Detector
+from denspu.detectors.forest import Forest, forest_scores
 from denspu.detectors.forest_growth import build_forest
 
 
 class IsolationForest(Detector):
-    """Score rows by how many random splits isolate them.
+    """How many random splits isolate a row.
 
     The trees are scikit-learn's in meaning: at each node a feature that varies there
-    and a threshold uniform in its range, down to ceil(log2(max_samples)) levels.
-
-    Parameters
-    ----------
-    n_estimators : int, default=1000
-        Trees. On 512-dimensional embeddings 100 trees rank poorly.
-    max_samples : int, default=256
-        Rows a tree sees (all, where there are fewer).
-    contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training rows beyond the threshold; ``"auto"`` puts the threshold
-        at the original paper's score of -0.5.
-    random_state : int, generator or None
-    n_jobs : int or None, default=None
-        Threads; None takes all cores. Trees and scores do not depend on it.
-    engine : {"auto", "numba", "torch"}, default="auto"
-        What walks the trees, see :mod:`denspu.detectors.forest`.
-    device : str, default="auto"
-        Where arrays are scored; tensors are scored where they are.
+    and a threshold uniform in its range, down to ceil(log2(max_samples)) levels. With
+    ``contamination="auto"`` the threshold is the original paper's score of -0.5.
 
     Attributes
     ----------
@@ -42,33 +26,32 @@ class IsolationForest(Detector):
         The trees as plain arrays.
     """
 
+    about = About(key="isolation_forest", paper="Liu et al. 2008, Isolation Forest")
     takes_tensors: ClassVar[bool] = True
-    _rules: ClassVar[Rules] = {
-        "n_estimators": (Whole(1),),
-        "max_samples": (Whole(1, 2**16),),
-        "contamination": CONTAMINATION_RULE,
-        "n_jobs": (OneOf(None), Whole()),
-        "engine": (OneOf(*ENGINES),),
-    }
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 1000,
-        max_samples: int = 256,
-        contamination: float | Literal["auto"] = "auto",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        engine: Literal["auto", "numba", "torch"] = "auto",
-        device: str = "auto",
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.contamination = contamination
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.engine = engine
-        self.device = device
+    n_estimators: int = setting(
+        1000,
+        Whole(1),
+        doc="Trees. On 512-dimensional embeddings 100 trees rank poorly.",
+    )
+    max_samples: int = setting(
+        256, Whole(1, 2**16), doc="Rows a tree sees (all, where there are fewer)."
+    )
+    random_state: RandomState = setting(None)
+    n_jobs: int | None = setting(
+        None,
+        OneOf(None),
+        Whole(),
+        doc="Threads; None takes all cores. Trees and scores do not depend on it.",
+    )
+    engine: Literal["auto", "numba", "torch"] = setting(
+        "auto",
+        OneOf("auto", "numba", "torch"),
+        doc="What walks the trees, see :mod:`denspu.detectors.forest`.",
+    )
+    device: str = setting(
+        "auto", doc="Where arrays are scored; tensors are scored where they are."
+    )
 
     @classmethod
     def from_sklearn(cls, forest: Any) -> Self:
@@ -94,12 +77,8 @@ class IsolationForest(Detector):
             max_samples=self.max_samples,
             rng=randomness.numpy("forest"),
             n_jobs=self.n_jobs,
-            **self._shape(),
+            n_directions=getattr(self, "n_directions", 1),
         )
-
-    def _shape(self) -> dict[str, int]:
-        """Return what makes the trees differ from plain ones."""
-        return {}
 
     def _score(self, Z: FloatArray) -> FloatArray:
         return forest_scores(
@@ -115,41 +94,16 @@ class IsolationForest(Detector):
 
 
 class ExtendedIsolationForest(IsolationForest):
-    """Isolate rows by random planes, without the axis-parallel ghosts.
+    """How many random planes isolate a row: without the axis-parallel ghosts."""
 
-    Parameters
-    ----------
-    n_directions : int, default=8
-        Features in a plane (all, where there are fewer). 1 would be a plain forest;
-        the paper's "extension level" is one less. Cost grows with it.
-    n_estimators, max_samples, contamination, random_state, n_jobs, engine, device
-        See :class:`IsolationForest`.
-    """
+    about = About(
+        key="extended_isolation_forest",
+        paper="Hariri et al. 2019, Extended Isolation Forest",
+    )
 
-    _rules: ClassVar[Rules] = {"n_directions": (Whole(2),), **IsolationForest._rules}
-
-    def __init__(
-        self,
-        *,
-        n_directions: int = 8,
-        n_estimators: int = 1000,
-        max_samples: int = 256,
-        contamination: float | Literal["auto"] = "auto",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        engine: Literal["auto", "numba", "torch"] = "auto",
-        device: str = "auto",
-    ) -> None:
-        super().__init__(
-            n_estimators=n_estimators,
-            max_samples=max_samples,
-            contamination=contamination,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            engine=engine,
-            device=device,
-        )
-        self.n_directions = n_directions
-
-    def _shape(self) -> dict[str, int]:
-        return {"n_directions": self.n_directions}
+    n_directions: int = setting(
+        8,
+        Whole(2),
+        doc="Features in a plane (all, where there are fewer); one less is the\n"
+        "paper's extension level. Cost grows with it.",
+    )

@@ -12,17 +12,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from denspu._machine import resolve_device
-from denspu._parameters import OneOf, Whole
+from denspu._parameters import About, OneOf, Whole, setting
 from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray
-from denspu.base import CONTAMINATION_RULE, Detector, Rules
+from denspu.base import Detector
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 Metric = Literal["euclidean", "cosine"]
@@ -235,42 +235,22 @@ def _centre(rows: Tensor) -> Tensor:
 
 
 class KNNDistance(Detector):
-    """Score rows by minus their mean distance to the nearest training rows.
+    """Distance to the nearest rows."""
 
-    Parameters
-    ----------
-    n_neighbors : int, default=10
-        Neighbours (all other rows, where there are fewer).
-    metric : {"euclidean", "cosine"}, default="euclidean"
-    statistic : {"mean", "kth"}, default="mean"
-        The mean distance of the neighbours, or that of the farthest.
-    contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training rows beyond the threshold; ``"auto"`` leaves a twentieth
-        outside when each row is judged by the others.
-    device : str, default="auto"
-    """
+    about = About(
+        key="knn", paper="Ramaswamy et al. 2000, Mining outliers from large data sets"
+    )
 
-    _rules: ClassVar[Rules] = {
-        "n_neighbors": (Whole(1),),
-        "metric": (OneOf("euclidean", "cosine"),),
-        "statistic": (OneOf("mean", "kth"),),
-        "contamination": CONTAMINATION_RULE,
-    }
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        metric: Metric = "euclidean",
-        statistic: Literal["mean", "kth"] = "mean",
-        contamination: float | Literal["auto"] = "auto",
-        device: str = "auto",
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.statistic = statistic
-        self.contamination = contamination
-        self.device = device
+    n_neighbors: int = setting(
+        10, Whole(1), doc="Neighbours (all other rows, where there are fewer)."
+    )
+    metric: Metric = setting("euclidean", OneOf("euclidean", "cosine"))
+    statistic: Literal["mean", "kth"] = setting(
+        "mean",
+        OneOf("mean", "kth"),
+        doc="The mean distance of the neighbours, or that of the farthest.",
+    )
+    device: str = setting("auto")
 
     def _fit(self, Z: FloatArray, randomness: Randomness) -> None:
         if len(Z) < 2:

@@ -2,57 +2,44 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 
 from denspu._machine import resolve_device
-from denspu._parameters import Number, OneOf
+from denspu._parameters import About, Number, OneOf, setting
 from denspu._random import Randomness
 from denspu._typing import FloatArray
-from denspu.base import CONTAMINATION_RULE, Detector, Rules
+from denspu.base import Detector
 from denspu.detectors.neighbours import Neighbours
 
 CONCENTRATIONS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
-"""Tried by ``concentration="auto"``."""
-
 AUTO_ROWS = 2_000
 """Rows used to choose the concentration."""
 
 
 class SphereDensity(Detector):
-    """Score rows by the log of mean exp(κ cos) over the training rows.
+    """Kernel density of directions (von Mises-Fisher).
 
-    Rows are divided by their length first: only directions count. Up to the constant
-    of the kernel this is the log density of a von Mises-Fisher mixture.
-
-    Parameters
-    ----------
-    concentration : float or "auto", default="auto"
-        κ, the kernel's sharpness. ``"auto"`` takes the one of a small grid under which
-        training rows are likeliest, each judged by the others.
-    contamination : "auto" or float in (0, 0.5], default="auto"
-        Share of the training rows beyond the threshold; ``"auto"`` leaves a twentieth
-        outside when each row is judged by the others.
-    device : str, default="auto"
+    The log of mean exp(κ cos) over the training rows; rows are divided by their length
+    first. Up to the constant of the kernel this is the log density of a von
+    Mises-Fisher mixture.
     """
 
-    _rules: ClassVar[Rules] = {
-        "concentration": (OneOf("auto"), Number(0, closed="neither")),
-        "contamination": CONTAMINATION_RULE,
-    }
+    about = About(
+        key="sphere_density",
+        paper="Hall et al. 1987, Kernel density estimation with spherical data",
+    )
 
-    def __init__(
-        self,
-        *,
-        concentration: float | Literal["auto"] = "auto",
-        contamination: float | Literal["auto"] = "auto",
-        device: str = "auto",
-    ) -> None:
-        self.concentration = concentration
-        self.contamination = contamination
-        self.device = device
+    concentration: float | Literal["auto"] = setting(
+        "auto",
+        OneOf("auto"),
+        Number(0, closed="neither"),
+        doc='κ, the kernel\'s sharpness. ``"auto"`` takes the one of a small grid\n'
+        "under which training rows are likeliest, each judged by the others.",
+    )
+    device: str = setting("auto")
 
     def _fit(self, Z: FloatArray, randomness: Randomness) -> None:
         self.reference_ = Z
@@ -64,10 +51,9 @@ class SphereDensity(Detector):
     def _likeliest(self, Z: FloatArray) -> float:
         if len(Z) < 2:
             return CONCENTRATIONS[0]
-        d = Z.shape[1]
         likelihood = [
             self._log_density(Z, Z, kappa, exclude_self=True).mean()
-            + log_kernel_constant(kappa, d)
+            + log_kernel_constant(kappa, Z.shape[1])
             for kappa in CONCENTRATIONS
         ]
         return CONCENTRATIONS[int(np.argmax(likelihood))]

@@ -22,7 +22,13 @@ from denspu._folds import deal_folds, groups_argument, same_rows
 from denspu._machine import resolve_device
 from denspu._parameters import OneOf, Part
 from denspu._random import Randomness
-from denspu._registry import prepare_part, refuse_kind, registry, resolve_part
+from denspu._registry import (
+    inputs_of,
+    prepare_part,
+    refuse_kind,
+    registry,
+    resolve_part,
+)
 from denspu._share import Counts, Share
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import PUInput, take_rows
@@ -181,7 +187,7 @@ class EstimatorPU(EmbeddingPU):
                 self.estimator, "classifier", argument="estimator"
             )
             refuse_kind(self.template_, data.kind, "estimator")
-        takes = getattr(self.template_, "inputs", ())
+        takes = inputs_of(self.template_) or ()
         self.sees_ = (
             "input" if data.kind == "image" and "image" in takes else "embedding"
         )

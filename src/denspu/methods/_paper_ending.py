@@ -8,6 +8,7 @@ import numpy as np
 
 from denspu._folds import groups_argument
 from denspu._random import Randomness
+from denspu._registry import inputs_of
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import PUInput, take_rows
 from denspu.base import BoundaryResult
@@ -66,7 +67,7 @@ def seen_by(classifier: Any, asked: str, kind: str) -> str:
     """Return whether a classifier sees the input or its embedding."""
     if asked != "auto":
         return asked
-    takes = getattr(classifier, "inputs", ())
+    takes = inputs_of(classifier) or ()
     return "input" if kind in takes and kind == "image" else "embedding"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from denspu._registry import inputs_of
 from denspu.base import Encoder
 from denspu.encoders import (
     CAEEncoder,
@@ -46,7 +47,7 @@ def encoder_twin(encoder: Any, dtype: str) -> nn.Module:
             network(encoder.module_.encoder),
             nn.Flatten(),
         )
-    if "text" in getattr(encoder, "inputs", ()):
+    if "text" in (inputs_of(encoder) or ()):
         refuse(encoder, "texts become numbers by tables of words, outside the graph; "
                "embed them first and fit on the embeddings")  # fmt: skip
     if isinstance(encoder, Encoder):
