@@ -150,9 +150,13 @@ def check(argument: str, value: object, *rules: Rule) -> None:
 # --- parameters and facts of a class --------------------------------------------------
 
 
-def setting(default: Any, *rules: Rule, doc: str = "") -> Any:
-    """State a parameter: its default, what is allowed (anything, if no rule), why."""
-    return dataclasses.field(default=default, metadata={"rules": rules, "doc": doc})
+def setting(default: Any, *rules: Rule, doc: str = "", positional: bool = False) -> Any:
+    """State a parameter: its default, what is allowed (anything, if no rule), why.
+
+    A ``positional`` one may be given without its name.
+    """
+    metadata = {"rules": rules, "doc": doc}
+    return dataclasses.field(default=default, metadata=metadata, kw_only=not positional)
 
 
 @dataclass(frozen=True)

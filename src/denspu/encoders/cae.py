@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from denspu._machine import resolve_device
-from denspu._parameters import Number, OneOf, Whole, check_parameters
+from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
 from denspu._validation import validate_labels, validate_X
-from denspu.base import Encoder, Rules
+from denspu.base import Encoder
 from denspu.networks.backbones import keras_defaults
 from denspu.networks.pixels import PixelScale, to_tensor
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
@@ -70,59 +70,37 @@ class ConvAutoencoder(nn.Module):
 
 
 class CAEEncoder(Encoder):
-    """Latent space of a convolutional autoencoder (section 3.2 of the paper).
+    """Convolutional autoencoder trained on the positives, 512 values.
 
-    Parameters
-    ----------
-    fit_on : {"positive", "all"}, default="positive"
-        Which rows the autoencoder learns to reconstruct. The paper uses the labelled
-        positives alone.
-    epochs, batch_size, lr, weight_decay
-        The paper's: 50, 64, 1e-4 and 1e-3 (coupled L2), with Adam and the mean
-        squared error.
-    image_size : int, default=32
-        Images are resized to this, a multiple of 4; 32 gives 512 latent values.
-    channels : int, default=3
-        A grey channel is copied to this many.
-    random_state, device, verbose
-        As everywhere.
+    The latent space of section 3.2 of the paper, trained with Adam on the mean squared
+    error.
     """
 
-    inputs: ClassVar[tuple[str, ...]] = ("image",)
-    _rules: ClassVar[Rules] = {
-        "fit_on": (OneOf("positive", "all"),),
-        "epochs": (Whole(1),),
-        "batch_size": (Whole(1),),
-        "lr": (Number(0, closed="neither"),),
-        "weight_decay": (Number(0),),
-        "image_size": (Whole(2**POOLINGS, multiple_of=2**POOLINGS),),
-        "channels": (Whole(1, 3),),
-    }
+    about = About(
+        key="cae", paper="Sevetlidis et al. 2023, Dens-PU", deep=True, inputs=("image",)
+    )
 
-    def __init__(
-        self,
-        *,
-        fit_on: Literal["positive", "all"] = "positive",
-        epochs: int = 50,
-        batch_size: int = 64,
-        lr: float = 1e-4,
-        weight_decay: float = 1e-3,
-        image_size: int = 32,
-        channels: int = 3,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.fit_on = fit_on
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.image_size = image_size
-        self.channels = channels
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    fit_on: Literal["positive", "all"] = setting(
+        "positive",
+        OneOf("positive", "all"),
+        doc="Which rows the autoencoder learns to reconstruct; the paper uses the\n"
+        "labelled positives alone.",
+    )
+    epochs: int = setting(50, Whole(1))
+    batch_size: int = setting(64, Whole(1))
+    lr: float = setting(1e-4, Number(0, closed="neither"))
+    weight_decay: float = setting(1e-3, Number(0), doc="Coupled L2.")
+    image_size: int = setting(
+        32,
+        Whole(2**POOLINGS, multiple_of=2**POOLINGS),
+        doc="Images are resized to this; 32 gives 512 latent values.",
+    )
+    channels: int = setting(
+        3, Whole(1, 3), doc="A grey channel is copied to this many."
+    )
+    random_state: RandomState = setting(None)
+    device: str = setting("auto")
+    verbose: int = setting(0)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train the autoencoder; ``y`` are PU labels (all rows count if missing)."""

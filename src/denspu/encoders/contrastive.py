@@ -12,7 +12,7 @@ import json
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -21,12 +21,20 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from denspu._machine import Deadline, resolve_device
-from denspu._parameters import InstanceOf, Number, OneOf, Whole, check_parameters
+from denspu._parameters import (
+    About,
+    InstanceOf,
+    Number,
+    OneOf,
+    Whole,
+    check_parameters,
+    setting,
+)
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
 from denspu._validation import validate_labels, validate_X
 from denspu.augment import PRESETS, ImageAugment, ImagePreset, RowAugment
-from denspu.base import Encoder, Rules
+from denspu.base import Encoder
 from denspu.encoders.contrastive_training import ContrastiveLoss, train_encoder
 from denspu.encoders.tabular import TabularEncoder
 from denspu.exceptions import DegenerateFitWarning, InvalidParameterError
@@ -47,44 +55,7 @@ COLLAPSED = 0.98
 
 
 class ContrastiveEncoder(Encoder):
-    """Embeddings on the sphere, learned from P ∪ U by telling rows apart.
-
-    Parameters
-    ----------
-    network : {"auto", "resnet18", "small", "mlp"}, default="auto"
-        ``"auto"``: ResNet-18 for images on a GPU, a smaller network for images on a
-        CPU, a perceptron for tables.
-    epochs : int or "auto", default="auto"
-        ``"auto"``: for images as many as make some 14 million views on a GPU, from 30
-        to 300, or 160,000 on a CPU, from 3 to 100; 100 for tables.
-    max_seconds : float or None, default=None
-        Trains fewer epochs where time is short; ``epochs_`` says how many.
-    batch_size : int or "auto", default="auto"
-        Samples a step, each seen twice. ``"auto"``: up to 1,024, as memory allows.
-        Where even the batch asked for does not fit, the step is computed in parts and
-        the loss still sees it whole.
-    lr : float or "auto", default="auto"
-        ``"auto"``: 0.8 for 1,024 samples, in proportion to the batch.
-    temperature : float, default=0.2
-    weight_decay : float, default=1e-4
-    positive_weight : float, default=0.5
-        Weight of the attraction among labelled positives; 0 uses no label.
-    augment : {"auto", "natural", "grey", "documents", "none"} or ImagePreset
-        Random views of images. ``"auto"``: ``"natural"`` for colour, ``"grey"`` else.
-    noise, mask : float, default=0.1, 0.3
-        Random views of table rows: added noise, share of values from other rows.
-    image_size : int or None, default=None
-        Images are resized to this; ``None`` keeps their size.
-    n_projection : int, default=128
-    compile : bool or "auto", default="auto"
-        Let torch fuse the network's operations. It takes a while the first time;
-        ``"auto"`` does so for a ResNet-18 that a GPU trains for longer than a minute
-        or so.
-    deterministic : bool, default=True
-    checkpoint : str, Path or None, default=None
-        Folder in which training is kept every few epochs; found there, it goes on.
-    random_state, device, verbose
-        As everywhere.
+    """Rows told apart from each other on the unit sphere, P and U together.
 
     Attributes
     ----------
@@ -95,68 +66,94 @@ class ContrastiveEncoder(Encoder):
         What ``"auto"`` came to.
     """
 
-    inputs: ClassVar[tuple[str, ...]] = ("image", "table")
-    _rules: ClassVar[Rules] = {
-        "network": (OneOf("auto", *NETWORKS),),
-        "epochs": (OneOf("auto"), Whole(1)),
-        "max_seconds": (OneOf(None), Number(0, closed="neither")),
-        "batch_size": (OneOf("auto"), Whole(2)),
-        "lr": (OneOf("auto"), Number(0, closed="neither")),
-        "temperature": (Number(0, closed="neither"),),
-        "weight_decay": (Number(0),),
-        "positive_weight": (Number(0),),
-        "augment": (OneOf("auto", *PRESETS), InstanceOf(ImagePreset)),
-        "noise": (Number(0),),
-        "mask": (Number(0, 1, "left"),),
-        "image_size": (OneOf(None), Whole(8)),
-        "n_projection": (Whole(2),),
-        "compile": (OneOf("auto", True, False),),
-        "deterministic": (OneOf(True, False),),
-        "checkpoint": (OneOf(None), InstanceOf(str), InstanceOf(Path)),
-    }
+    about = About(
+        key="contrastive",
+        paper="Chen et al. 2020, SimCLR",
+        deep=True,
+        inputs=("image", "table"),
+    )
 
-    def __init__(
-        self,
-        *,
-        network: Literal["auto", "resnet18", "small", "mlp"] = "auto",
-        epochs: int | Literal["auto"] = "auto",
-        max_seconds: float | None = None,
-        batch_size: int | Literal["auto"] = "auto",
-        lr: float | Literal["auto"] = "auto",
-        temperature: float = 0.2,
-        weight_decay: float = 1e-4,
-        positive_weight: float = 0.5,
-        augment: str | ImagePreset = "auto",
-        noise: float = 0.1,
-        mask: float = 0.3,
-        image_size: int | None = None,
-        n_projection: int = 128,
-        compile: bool | Literal["auto"] = "auto",
-        deterministic: bool = True,
-        checkpoint: str | Path | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.network = network
-        self.epochs = epochs
-        self.max_seconds = max_seconds
-        self.batch_size = batch_size
-        self.lr = lr
-        self.temperature = temperature
-        self.weight_decay = weight_decay
-        self.positive_weight = positive_weight
-        self.augment = augment
-        self.noise = noise
-        self.mask = mask
-        self.image_size = image_size
-        self.n_projection = n_projection
-        self.compile = compile
-        self.deterministic = deterministic
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    network: Literal["auto", "resnet18", "small", "mlp"] = setting(
+        "auto",
+        OneOf("auto", *NETWORKS),
+        doc='``"auto"``: ResNet-18 for images on a GPU, a smaller network for images\n'
+        "on a CPU, a perceptron for tables.",
+    )
+    epochs: int | Literal["auto"] = setting(
+        "auto",
+        OneOf("auto"),
+        Whole(1),
+        doc='``"auto"``: for images as many as make some 14 million views on a GPU,\n'
+        "from 30 to 300, or 160,000 on a CPU, from 3 to 100; 100 for tables.",
+    )
+    max_seconds: float | None = setting(
+        None,
+        OneOf(None),
+        Number(0, closed="neither"),
+        doc="Trains fewer epochs where time is short; ``epochs_`` says how many.",
+    )
+    batch_size: int | Literal["auto"] = setting(
+        "auto",
+        OneOf("auto"),
+        Whole(2),
+        doc='Samples a step, each seen twice. ``"auto"``: up to 1,024, as memory\n'
+        "allows. Where even the batch asked for does not fit, the step is computed in\n"
+        "parts and the loss still sees it whole.",
+    )
+    lr: float | Literal["auto"] = setting(
+        "auto",
+        OneOf("auto"),
+        Number(0, closed="neither"),
+        doc='``"auto"``: 0.8 for 1,024 samples, in proportion to the batch.',
+    )
+    temperature: float = setting(0.2, Number(0, closed="neither"))
+    weight_decay: float = setting(1e-4, Number(0))
+    positive_weight: float = setting(
+        0.5,
+        Number(0),
+        doc="Weight of the attraction among labelled positives; 0 uses no label.",
+    )
+    augment: str | ImagePreset = setting(
+        "auto",
+        OneOf("auto", *PRESETS),
+        InstanceOf(ImagePreset),
+        doc='Random views of images. ``"auto"``: ``"natural"`` for colour, ``"grey"``\n'
+        "else.",
+    )
+    noise: float = setting(
+        0.1, Number(0), doc="Random views of table rows: added noise."
+    )
+    mask: float = setting(
+        0.3,
+        Number(0, 1, "left"),
+        doc="Random views of table rows: share of values from other rows.",
+    )
+    image_size: int | None = setting(
+        None,
+        OneOf(None),
+        Whole(8),
+        doc="Images are resized to this; None keeps their size.",
+    )
+    n_projection: int = setting(128, Whole(2))
+    compile: bool | Literal["auto"] = setting(
+        "auto",
+        OneOf("auto", True, False),
+        doc="Let torch fuse the network's operations, which takes a while the first\n"
+        'time; ``"auto"`` does so for a ResNet-18 that a GPU trains for longer than\n'
+        "a minute or so.",
+    )
+    deterministic: bool = setting(True, OneOf(True, False))
+    checkpoint: str | Path | None = setting(
+        None,
+        OneOf(None),
+        InstanceOf(str),
+        InstanceOf(Path),
+        doc="Folder in which training is kept every few epochs; found there, it goes\n"
+        "on.",
+    )
+    random_state: RandomState = setting(None)
+    device: str = setting("auto")
+    verbose: int = setting(0)
 
     # --- learning --------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import io
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -17,12 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from denspu._machine import resolve_device
-from denspu._parameters import InstanceOf, OneOf, Whole, check_parameters
+from denspu._parameters import (
+    About,
+    InstanceOf,
+    OneOf,
+    Whole,
+    check_parameters,
+    setting,
+)
 from denspu._typing import FloatArray
-from denspu._validation import input_kind, validate_X
-from denspu.base import Encoder, Rules
+from denspu.encoders.text import OfTexts
 from denspu.exceptions import (
-    InvalidInputError,
     InvalidParameterError,
     MissingDependencyError,
     ModelFileError,
@@ -31,31 +36,17 @@ from denspu.exceptions import (
 LENGTHS = (16, 32, 64, 128, 256, 512)
 """Tokens to which texts are padded: the least of these that holds a text."""
 
-READ = (".safetensors", ".json", ".txt", ".model")
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-BLOCK = 1 << 20
 MODULES = "modules.json"
-TRUSTED = "sentence_transformers."
 
 
-class SentenceEncoder(Encoder):
-    """Embeddings of length 1 by a sentence-transformers model in a folder.
+class SentenceEncoder(OfTexts):
+    """A sentence encoder whose weights are on the disk, as it is.
 
-    The model is used as it is and never downloaded: ``model`` is a folder with its
+    The sentence-transformers model is never downloaded: ``model`` is a folder with its
     weights as safetensors. A text's embedding depends on the text alone, whatever
     others it comes with: texts are padded to one of a few lengths by their own number
     of tokens, and run in batches of one size.
-
-    Parameters
-    ----------
-    model : str or Path
-        The folder: ``modules.json``, ``config.json``, ``model.safetensors``, the files
-        of the tokenizer.
-    max_length : int or None, default=None
-        Tokens of a text that are read, the rest is cut off; ``None`` takes the model's
-        own limit, at most 512.
-    batch_size : int, default=32
-    device : str, default="auto"
 
     Attributes
     ----------
@@ -67,30 +58,31 @@ class SentenceEncoder(Encoder):
         Length of an embedding.
     """
 
-    inputs: ClassVar[tuple[str, ...]] = ("text",)
-    _rules: ClassVar[Rules] = {
-        "model": (OneOf(None), InstanceOf(str), InstanceOf(Path)),
-        "max_length": (OneOf(None), Whole(1)),
-        "batch_size": (Whole(1),),
-    }
+    about = About(key="sentence", paper="Reimers and Gurevych 2019, Sentence-BERT")
 
-    def __init__(
-        self,
-        model: str | Path | None = None,
-        *,
-        max_length: int | None = None,
-        batch_size: int = 32,
-        device: str = "auto",
-    ) -> None:
-        self.model = model
-        self.max_length = max_length
-        self.batch_size = batch_size
-        self.device = device
+    model: str | Path | None = setting(
+        None,
+        OneOf(None),
+        InstanceOf(str),
+        InstanceOf(Path),
+        positional=True,
+        doc="The folder: ``modules.json``, ``config.json``, ``model.safetensors``,\n"
+        "the files of the tokenizer.",
+    )
+    max_length: int | None = setting(
+        None,
+        OneOf(None),
+        Whole(1),
+        doc="Tokens of a text that are read, the rest is cut off; None takes the\n"
+        "model's own limit, at most 512.",
+    )
+    batch_size: int = setting(32, Whole(1))
+    device: str = setting("auto")
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Open the model and remember the sum of its weights; nothing is learned."""
         check_parameters(self)
-        validate_X(self, _texts_only(X), reset=True, kind="text")
+        self._checked(X, reset=True)
         folder = checked_folder(self.model)
         self.folder_, self.sha256_ = str(folder), folder_sum(folder)
         self.n_components_ = int(self._embed(["a"]).shape[1])
@@ -99,7 +91,7 @@ class SentenceEncoder(Encoder):
     def transform(self, X: Any) -> FloatArray:
         """Return one embedding of length 1 a text."""
         check_is_fitted(self)
-        texts = validate_X(self, _texts_only(X), reset=False, kind="text")
+        texts = self._checked(X, reset=False)
         return self._embed([str(text) for text in texts])
 
     def facts(self) -> dict[str, Any]:
@@ -108,12 +100,6 @@ class SentenceEncoder(Encoder):
             "model": Path(self.folder_).name,
             "n_components": self.n_components_,
         }
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
-        return tags
 
     # --- the network -----------------------------------------------------------------
 
@@ -156,15 +142,6 @@ class SentenceEncoder(Encoder):
         return limit if self.max_length is None else min(limit, self.max_length)
 
 
-def _texts_only(X: Any) -> Any:
-    if not isinstance(X, str) and len(X) and input_kind(X) != "text":
-        raise InvalidInputError(
-            "SentenceEncoder takes a list of texts. For numbers and categories use "
-            "encoder='tabular', for images encoder='contrastive'."
-        )
-    return X
-
-
 # --- the folder ----------------------------------------------------------------------
 
 
@@ -189,7 +166,11 @@ def checked_folder(model: Any) -> Path:
                 "Save the model again with safe_serialization=True (safetensors)."
             )
     parts = json.loads((folder / MODULES).read_text(encoding="utf-8"))
-    strange = [part["type"] for part in parts if not part["type"].startswith(TRUSTED)]
+    strange = [
+        part["type"]
+        for part in parts
+        if not part["type"].startswith("sentence_transformers.")
+    ]
     if strange:
         raise InvalidParameterError(
             f"model={str(model)!r} asks for code of its own ({strange[0]}), which is "
@@ -202,11 +183,11 @@ def folder_sum(folder: Path) -> str:
     """Return a SHA-256 sum of the weights, the settings and the tokenizer."""
     total = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
-        if path.suffix not in READ or not path.is_file():
+        if path.suffix not in (".safetensors", ".json", ".txt", ".model"):
             continue
         total.update(f"{path.relative_to(folder).as_posix()}\0".encode())
         with path.open("rb") as file:
-            while block := file.read(BLOCK):
+            while block := file.read(1 << 20):
                 total.update(block)
     return total.hexdigest()
 

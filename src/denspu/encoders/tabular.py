@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -13,54 +13,41 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from denspu._parameters import OneOf, Whole, check_parameters
+from denspu._parameters import About, OneOf, Whole, check_parameters, setting
 from denspu._typing import FloatArray
 from denspu._validation import is_frame, validate_X
-from denspu.base import Encoder, Rules
+from denspu.base import Encoder
 from denspu.exceptions import InvalidInputError
 from denspu.networks.pixels import PixelScale
 
-ALIKE = 0.5
-"""Columns share a scale when the median range is this part of the largest."""
-
 
 class TabularEncoder(Encoder):
-    """Standardise a table so that distances mean something.
+    """Impute, standardise, one-hot: distances mean something.
 
     Numbers: missing values become the median, then each column gets mean 0 and
     variance 1, unless the columns share one scale already. Categories: one column a
     value, rare values share one, and a missing value is a value of its own. Learned
     from all rows, labelled or not.
-
-    Parameters
-    ----------
-    scale : {"auto", "column", "common"}, default="auto"
-        ``"column"`` divides each column by its own standard deviation, ``"common"`` all
-        by one number, which keeps the quiet columns of pixels or spectra quiet.
-        ``"auto"`` takes ``"common"`` where most columns have about the same range.
-    missing_indicator : bool, default=True
-        Add a column that says "was missing" for each number column with gaps.
-    max_categories : int, default=50
-        Columns spent on one category column at most.
     """
 
-    inputs: ClassVar[tuple[str, ...]] = ("table",)
-    _rules: ClassVar[Rules] = {
-        "scale": (OneOf("auto", "column", "common"),),
-        "missing_indicator": (OneOf(True, False),),
-        "max_categories": (Whole(2),),
-    }
+    about = About(key="tabular")
 
-    def __init__(
-        self,
-        *,
-        scale: Literal["auto", "column", "common"] = "auto",
-        missing_indicator: bool = True,
-        max_categories: int = 50,
-    ) -> None:
-        self.scale = scale
-        self.missing_indicator = missing_indicator
-        self.max_categories = max_categories
+    scale: Literal["auto", "column", "common"] = setting(
+        "auto",
+        OneOf("auto", "column", "common"),
+        doc='``"column"`` divides each column by its own standard deviation,\n'
+        '``"common"`` all by one number, which keeps the quiet columns of pixels or\n'
+        'spectra quiet. ``"auto"`` takes ``"common"`` where most columns have about\n'
+        "the same range.",
+    )
+    missing_indicator: bool = setting(
+        True,
+        OneOf(True, False),
+        doc='Add a column that says "was missing" for each number column with gaps.',
+    )
+    max_categories: int = setting(
+        50, Whole(2), doc="Columns spent on one category column at most."
+    )
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn medians, scales and categories."""
@@ -100,7 +87,7 @@ class TabularEncoder(Encoder):
             ranges = np.nanmax(X, axis=0) - np.nanmin(X, axis=0)
         ranges = np.sort(ranges[ranges > 0])
         # The lower median: of two columns it is the narrower one.
-        alike = len(ranges) and ranges[(len(ranges) - 1) // 2] >= ALIKE * ranges[-1]
+        alike = len(ranges) and ranges[(len(ranges) - 1) // 2] >= 0.5 * ranges[-1]
         return "common" if alike else "column"
 
     def facts(self) -> dict[str, Any]:
@@ -188,14 +175,9 @@ def _sort_columns(frame: Any) -> tuple[list[Any], list[Any], list[str]]:
 
 
 class IdentityEncoder(Encoder):
-    """Use the input as its own embedding.
+    """The input itself: embeddings you already have, flattened pixels.
 
     Tables pass through, images are scaled to [0, 1] and flattened.
-
-    Parameters
-    ----------
-    normalize : bool, default=False
-        Divide each embedding by its length, so that it lies on the unit sphere.
 
     Examples
     --------
@@ -204,11 +186,13 @@ class IdentityEncoder(Encoder):
            [0. , 1. ]])
     """
 
-    inputs: ClassVar[tuple[str, ...]] = ("table", "image")
-    _rules: ClassVar[Rules] = {"normalize": (OneOf(True, False),)}
+    about = About(key="identity", inputs=("table", "image"))
 
-    def __init__(self, *, normalize: bool = False) -> None:
-        self.normalize = normalize
+    normalize: bool = setting(
+        False,
+        OneOf(True, False),
+        doc="Divide each embedding by its length, so that it lies on the unit sphere.",
+    )
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Remember the shape of ``X`` and the range of its pixels."""

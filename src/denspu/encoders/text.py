@@ -2,54 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
-from denspu._parameters import OneOf, Whole, check_parameters
+from denspu._parameters import About, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray, RandomState
 from denspu._validation import input_kind, validate_X
-from denspu.base import Encoder, Rules
+from denspu.base import Encoder
 from denspu.exceptions import InvalidInputError
 
 LEARNED_FROM = 20_000
 """Texts from which words and directions are learned; more say little new."""
 
-RARE_COUNTS_FROM = 50
-"""Texts from which a word must stand in two of them to count."""
 
-ITERATIONS = 5
+class OfTexts(Encoder):
+    """An encoder of a list of texts."""
 
-CHARACTERS = (3, 5)
-"""Lengths of the pieces of words for ``unit="character"``."""
+    about = About(inputs=("text",))
+
+    def _checked(self, X: Any, *, reset: bool) -> Any:
+        if not isinstance(X, str) and len(X) and input_kind(X) != "text":
+            raise InvalidInputError(
+                f"{type(self).__name__} takes a list of texts. For numbers and "
+                "categories use encoder='tabular', for images encoder='contrastive'."
+            )
+        return validate_X(self, X, reset=reset, kind="text")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
 
 
-class TextEncoder(Encoder):
-    """TF-IDF of words and their neighbours, reduced by a truncated SVD, length 1.
+class TextEncoder(OfTexts):
+    """TF-IDF of words and pairs of words, truncated SVD, length 1.
 
     Words count by the logarithm of how often a text has them, and by how few texts do
     (TF-IDF); the singular value decomposition brings texts with different words on the
     same subject together. A text without a single known word becomes zeros. Learned
     from all texts, labelled or not.
-
-    Parameters
-    ----------
-    n_components : int, default=128
-        Length of an embedding; shorter where there are fewer texts or words.
-    unit : {"word", "character"}, default="word"
-        ``"character"`` takes pieces of three to five characters, for languages without
-        spaces, misspelled texts and codes.
-    ngrams : int, default=2
-        Words in a row that count as one term, at most.
-    max_features : int, default=50_000
-        Terms kept, the most frequent.
-    random_state : int, generator or None
-        Seeds the decomposition and, above 20,000 texts, the choice of those that are
-        learned from.
 
     Examples
     --------
@@ -59,33 +56,33 @@ class TextEncoder(Encoder):
     True
     """
 
-    inputs: ClassVar[tuple[str, ...]] = ("text",)
-    _rules: ClassVar[Rules] = {
-        "n_components": (Whole(1),),
-        "unit": (OneOf("word", "character"),),
-        "ngrams": (Whole(1),),
-        "max_features": (Whole(1),),
-    }
+    about = About(key="text")
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 128,
-        unit: Literal["word", "character"] = "word",
-        ngrams: int = 2,
-        max_features: int = 50_000,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_components = n_components
-        self.unit = unit
-        self.ngrams = ngrams
-        self.max_features = max_features
-        self.random_state = random_state
+    n_components: int = setting(
+        128,
+        Whole(1),
+        doc="Length of an embedding; shorter where there are fewer texts or words.",
+    )
+    unit: Literal["word", "character"] = setting(
+        "word",
+        OneOf("word", "character"),
+        doc='``"character"`` takes pieces of three to five characters, for languages\n'
+        "without spaces, misspelled texts and codes.",
+    )
+    ngrams: int = setting(
+        2, Whole(1), doc="Words in a row that count as one term, at most."
+    )
+    max_features: int = setting(50_000, Whole(1), doc="Terms kept, the most frequent.")
+    random_state: RandomState = setting(
+        None,
+        doc="Seeds the decomposition and, above 20,000 texts, the choice of those\n"
+        "that are learned from.",
+    )
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the terms, their weights and the directions."""
         check_parameters(self)
-        texts = validate_X(self, _texts_only(X), reset=True, kind="text")
+        texts = self._checked(X, reset=True)
         randomness = Randomness(self.random_state)
         learned = texts[_some(len(texts), randomness)]
         self.vectorizer_ = self._vectorizer(learned)
@@ -98,7 +95,7 @@ class TextEncoder(Encoder):
             ) from error
         size = min(self.n_components, *weights.shape)
         _, _, self.components_ = randomized_svd(
-            weights, size, n_iter=ITERATIONS, random_state=randomness.seed("svd")
+            weights, size, n_iter=5, random_state=randomness.seed("svd")
         )
         self.n_terms_ = weights.shape[1]
         return self
@@ -106,7 +103,7 @@ class TextEncoder(Encoder):
     def transform(self, X: Any) -> FloatArray:
         """Return one embedding of length 1 a text."""
         check_is_fitted(self)
-        texts = validate_X(self, _texts_only(X), reset=False, kind="text")
+        texts = self._checked(X, reset=False)
         Z = self.vectorizer_.transform(texts) @ self.components_.T
         length = np.linalg.norm(Z, axis=1, keepdims=True)
         return np.divide(Z, length, out=np.zeros_like(Z), where=length > 1e-12)
@@ -119,27 +116,13 @@ class TextEncoder(Encoder):
         words = self.unit == "word"
         return TfidfVectorizer(
             analyzer="word" if words else "char_wb",
-            ngram_range=(1, self.ngrams) if words else CHARACTERS,
+            ngram_range=(1, self.ngrams) if words else (3, 5),
             token_pattern=r"(?u)\b\w+\b" if words else None,
-            min_df=2 if len(texts) >= RARE_COUNTS_FROM else 1,
+            # Among enough texts a word must stand in two of them to count.
+            min_df=2 if len(texts) >= 50 else 1,
             max_features=self.max_features,
             sublinear_tf=True,
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
-        return tags
-
-
-def _texts_only(X: Any) -> Any:
-    if not isinstance(X, str) and len(X) and input_kind(X) != "text":
-        raise InvalidInputError(
-            "TextEncoder takes a list of texts. For numbers and categories use "
-            "encoder='tabular', for images encoder='contrastive'."
-        )
-    return X
 
 
 def _some(n: int, randomness: Randomness) -> IntArray:

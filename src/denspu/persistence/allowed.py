@@ -150,7 +150,52 @@ LAYERS = tuple(
 )
 """Layers of torch that networks, also a user's own, may be built of."""
 
-MOVED: Mapping[str, str] = {}
+MOVED: Mapping[str, str] = {
+    "denspu.augment.images:ImageAugment": "denspu.augment:ImageAugment",
+    "denspu.augment.images:ImagePreset": "denspu.augment:ImagePreset",
+    "denspu.augment.rows:RowAugment": "denspu.augment:RowAugment",
+    "denspu.classifiers.backbone:BackboneClassifier": (
+        "denspu.classifiers:BackboneClassifier"
+    ),
+    "denspu.classifiers.vgg16:VGG16Classifier": "denspu.classifiers:VGG16Classifier",
+    "denspu.density.interpolation:LiteralVariance": "denspu.density:LiteralVariance",
+    "denspu.density.interpolation:Midpoint": "denspu.density:Midpoint",
+    "denspu.density.interpolation:Mixup": "denspu.density:Mixup",
+    "denspu.density.none:NoDensity": "denspu.density:NoDensity",
+    "denspu.density.sphere:GreatCircle": "denspu.density:GreatCircle",
+    "denspu.detectors.extended_isolation_forest:ExtendedIsolationForest": (
+        "denspu.detectors.isolation_forest:ExtendedIsolationForest"
+    ),
+    "denspu.detectors.forest.arrays:Forest": "denspu.detectors.forest:Forest",
+    "denspu.detectors.knn:KNNDistance": "denspu.detectors.neighbours:KNNDistance",
+    "denspu.detectors.local_outlier_factor:LocalOutlierFactor": (
+        "denspu.detectors.classical:LocalOutlierFactor"
+    ),
+    "denspu.detectors.mahalanobis:Mahalanobis": (
+        "denspu.detectors.classical:Mahalanobis"
+    ),
+    "denspu.detectors.one_class_svm:OneClassSVM": (
+        "denspu.detectors.classical:OneClassSVM"
+    ),
+    "denspu.encoders.identity:IdentityEncoder": (
+        "denspu.encoders.tabular:IdentityEncoder"
+    ),
+    "denspu.networks.cae:ConvAutoencoder": "denspu.encoders.cae:ConvAutoencoder",
+    "denspu.networks.contrastive:OnSphere": "denspu.networks.heads:OnSphere",
+    "denspu.networks.contrastive:Standardised": "denspu.networks.heads:Standardised",
+    "denspu.networks.kernel:GaussianBasis": "denspu.networks.backbones:GaussianBasis",
+    "denspu.networks.kernel:KernelModel": "denspu.networks.backbones:KernelModel",
+    "denspu.networks.mlp:MLP": "denspu.networks.backbones:MLP",
+    "denspu.networks.mlp:Projector": "denspu.networks.heads:Projector",
+    "denspu.networks.resnet:ResNet": "denspu.networks.backbones:ResNet",
+    "denspu.networks.resnet:ResidualBlock": "denspu.networks.backbones:ResidualBlock",
+    "denspu.networks.vgg:VGG16": "denspu.networks.backbones:VGG16",
+    "denspu.selection.selectors:ByDistance": "denspu.selection:ByDistance",
+    "denspu.selection.selectors:ByScore": "denspu.selection:ByScore",
+    "denspu.selection.selectors:RandomLeftover": "denspu.selection:RandomLeftover",
+    "denspu.selection.selectors:RandomUnlabeled": "denspu.selection:RandomUnlabeled",
+    "denspu.training.history:History": "denspu.training.hooks:History",
+}
 """Classes that older models name where they lay then → where they are now."""
 
 NAMED = frozenset((*OWN, *SKLEARN, *INSIDE, *LAYERS))
