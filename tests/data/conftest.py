@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from denspu.data import _sets, cifar10, fashion_mnist
-from denspu.data._spec import PARTS
+from denspu.data import _sets
 
 N_BATCH = 4
 
@@ -29,51 +29,35 @@ def _no_network(monkeypatch, tmp_path):
     monkeypatch.setenv("DENSPU_HOME", str(tmp_path / "home"))
 
 
-def _shrunk(spec, arrays):
-    return replace(
+def _shrunk(monkeypatch, spec, n_train, n_test):
+    """Register a set of few random images and return its arrays."""
+    rng = np.random.default_rng(0)
+    side = spec.shapes["X_train"][1:]
+    arrays = {
+        "X_train": rng.integers(0, 256, (n_train, *side), dtype=np.uint8),
+        "y_train": rng.integers(0, 10, n_train, dtype=np.uint8),
+        "X_test": rng.integers(0, 256, (n_test, *side), dtype=np.uint8),
+        "y_test": rng.integers(0, 10, n_test, dtype=np.uint8),
+    }
+    small = replace(
         spec,
-        shapes={part: arrays[part].shape for part in PARTS},
-        sha256={
-            part: hashlib.sha256(arrays[part].tobytes()).hexdigest() for part in PARTS
-        },
+        shapes={part: array.shape for part, array in arrays.items()},
+        sha256={p: hashlib.sha256(a.tobytes()).hexdigest() for p, a in arrays.items()},
         installed=None,
     )
+    monkeypatch.setitem(_sets.SETS, spec.name, small)
+    return arrays
 
 
 @pytest.fixture
 def tiny_fashion(monkeypatch):
-    """Register a Fashion-MNIST of 6 + 3 images and return its arrays."""
-    rng = np.random.default_rng(0)
-    arrays = {
-        "X_train": rng.integers(0, 256, (6, 28, 28), dtype=np.uint8),
-        "y_train": rng.integers(0, 10, 6, dtype=np.uint8),
-        "X_test": rng.integers(0, 256, (3, 28, 28), dtype=np.uint8),
-        "y_test": rng.integers(0, 10, 3, dtype=np.uint8),
-    }
-    spec = _shrunk(fashion_mnist.SPEC, arrays)
-    monkeypatch.setitem(_sets.SETS, "fashion-mnist", spec)
-    return arrays
+    return _shrunk(monkeypatch, _sets.FASHION_MNIST, 6, 3)
 
 
 @pytest.fixture
 def tiny_cifar(monkeypatch):
-    """Register a CIFAR-10 of 5 batches of 4 images and a test batch."""
-    rng = np.random.default_rng(1)
-    n = 5 * N_BATCH
-    arrays = {
-        "X_train": rng.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8),
-        "y_train": rng.integers(0, 10, n, dtype=np.uint8),
-        "X_test": rng.integers(0, 256, (N_BATCH, 32, 32, 3), dtype=np.uint8),
-        "y_test": rng.integers(0, 10, N_BATCH, dtype=np.uint8),
-    }
-    spec = _shrunk(cifar10.SPEC, arrays)
-    monkeypatch.setitem(_sets.SETS, "cifar10", spec)
-    return arrays
-
-
-def idx_bytes(array):
-    head = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
-    return head + array.tobytes()
+    """Five batches of 4 images and a test batch."""
+    return _shrunk(monkeypatch, _sets.CIFAR10, 5 * N_BATCH, N_BATCH)
 
 
 @pytest.fixture
@@ -82,8 +66,10 @@ def write_idx():
 
     def write(folder, arrays):
         folder.mkdir(parents=True, exist_ok=True)
-        for part, (name, _) in fashion_mnist._FILES.items():
-            (folder / name).write_bytes(idx_bytes(arrays[part]))
+        for part, (name, ndim) in _sets.FASHION_FILES.items():
+            array = arrays[part]
+            head = bytes([0, 0, 8, ndim]) + struct.pack(f">{ndim}I", *array.shape)
+            (folder / name).write_bytes(head + array.tobytes())
         return folder
 
     return write
@@ -92,8 +78,7 @@ def write_idx():
 def _batches(arrays):
     images = np.concatenate([arrays["X_train"], arrays["X_test"]])
     labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
-    names = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
-    for number, name in enumerate(names):
+    for number, name in enumerate(_sets.CIFAR_NAMES):
         rows = slice(number * N_BATCH, (number + 1) * N_BATCH)
         yield name, images[rows], labels[rows]
 
@@ -118,12 +103,11 @@ def write_batches():
 @pytest.fixture
 def write_sheets():
     """Write the PNG sheets and label lists of the npm package."""
-    image_module = pytest.importorskip("PIL.Image")
 
     def write(folder, arrays):
         folder.mkdir(parents=True, exist_ok=True)
         for name, images, _ in _batches(arrays):
-            sheet = image_module.fromarray(images.reshape(len(images), 1024, 3))
+            sheet = Image.fromarray(images.reshape(len(images), 1024, 3))
             sheet.save(folder / f"{name}.png")
         for part, name in (("y_train", "train"), ("y_test", "test")):
             text = json.dumps(arrays[part].tolist())

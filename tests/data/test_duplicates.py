@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 
 import numpy as np
 import pytest
@@ -132,23 +131,6 @@ def test_a_flood_of_near_copies_ends(monkeypatch):
     found = find_duplicates(pictures(P), pictures(mixed))
     assert "More than 10 near copies" in found.sentences()[0]
     assert len(found.near) < 100
-
-
-def test_a_thousand_among_many_is_quick():
-    ours = np.random.default_rng(0).integers(0, 255, (1000, 16, 16, 1), np.uint8)
-    theirs = np.random.default_rng(1).integers(0, 255, (8000, 16, 16, 1), np.uint8)
-    start = time.process_time()
-    find_duplicates(pictures(ours), pictures(theirs))
-    assert time.process_time() - start < 5
-
-
-def test_weights_of_a_thumbnail_are_means():
-    for side in (5, 16, 28, 100):
-        weights = module._weights(side)
-        assert weights.shape == (min(16, side), side)
-        assert np.allclose(weights.sum(axis=1), 1, atol=1e-6)
-    blocks = module._weights(32) @ np.arange(32.0)
-    assert np.allclose(blocks, np.arange(32.0).reshape(16, 2).mean(axis=1))
 
 
 # --- texts, rows, embeddings --------------------------------------------------------

@@ -1,4 +1,8 @@
+"""PU data from classes: who becomes positive, who gets a label, who is held out."""
+
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pandas as pd
@@ -6,20 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from denspu.data import make_pu
+from denspu.data import holdout, make_pu
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 
-SCENARIOS = ("one-sample", "two-sample")
-
-
-@pytest.fixture
-def X():
-    return np.random.default_rng(0).normal(size=(40, 3))
-
-
-@pytest.fixture
-def y():
-    return np.repeat([1, 0], [16, 24])
+X40 = np.random.default_rng(0).normal(size=(40, 3))
+Y40 = np.repeat([1, 0], [16, 24])
 
 
 @st.composite
@@ -32,13 +27,16 @@ def truth(draw):
 # --- what comes out -----------------------------------------------------------------
 
 
-@given(truth(), st.sampled_from(SCENARIOS), st.sampled_from(["scar", "sar"]))
-@settings(max_examples=60, deadline=None)
+@given(
+    truth(),
+    st.sampled_from(["one-sample", "two-sample"]),
+    st.sampled_from(["scar", "sar"]),
+)
+@settings(max_examples=40, deadline=None)
 def test_exactly_n_labeled_distinct_true_positives(case, scenario, mechanism):
     y, n_labeled, seed = case
-    X = np.arange(len(y), dtype=float)[:, None]
     data = make_pu(
-        X,
+        np.arange(len(y), dtype=float)[:, None],
         y,
         n_labeled=n_labeled,
         scenario=scenario,
@@ -50,88 +48,54 @@ def test_exactly_n_labeled_distinct_true_positives(case, scenario, mechanism):
     assert (y[chosen] == 1).all()
     assert (data.X[:, 0] == data.index).all()
     assert (data.oracle.labels == y[data.index]).all()
+    assert (data.oracle.unlabeled_labels == y[data.index][data.unlabeled_index]).all()
+    n, p = len(y), y.sum()
+    assert data.oracle.prior == pytest.approx(p / n)
+    taken = n_labeled if scenario == "one-sample" else 0
+    assert data.oracle.prior_in_unlabeled == pytest.approx((p - taken) / (n - taken))
 
 
-def test_one_sample_leaves_rows_in_place_without_a_copy(X, y):
-    data = make_pu(X, y, n_labeled=4, random_state=0)
-    assert data.X is X
-    assert (data.index == np.arange(40)).all()
-    assert set(data.y.tolist()) == {0, 1}
-    assert data.y.dtype.kind == "i"
+def test_rows_stay_in_place_or_copies_stand_in_front():
+    one = make_pu(X40, Y40, n_labeled=0.25, random_state=0)
+    assert one.X is X40
+    assert one.n_labeled == 4
+    assert one.index.tolist() == list(range(40))
+    assert one.y.dtype.kind == "i"
+    two = make_pu(X40, Y40, n_labeled=4, scenario="two-sample", random_state=0)
+    assert two.y.tolist() == [1] * 4 + [0] * 40
+    assert two.index[4:].tolist() == list(range(40))
+    assert (np.diff(two.index[:4]) > 0).all()
 
 
-def test_two_sample_puts_copies_in_front_of_the_whole_set(X, y):
-    data = make_pu(X, y, n_labeled=4, scenario="two-sample", random_state=0)
-    assert data.y.tolist() == [1] * 4 + [0] * 40
-    assert (data.index[4:] == np.arange(40)).all()
-    assert (X[data.index] == data.X).all()
-    assert (np.diff(data.index[:4]) > 0).all()
-
-
-def test_labeled_and_unlabeled_positions_part_the_rows(X, y):
-    data = make_pu(X, y, n_labeled=4, random_state=0)
-    both = np.concatenate([data.labeled_index, data.unlabeled_index])
-    assert sorted(both.tolist()) == list(range(40))
-    assert (data.y[data.labeled_index] == 1).all()
-
-
-@given(truth())
-@settings(max_examples=40, deadline=None)
-def test_priors_have_their_closed_form(case):
-    y, n_labeled, seed = case
-    X, n, p = np.zeros((len(y), 1)), len(y), y.sum()
-    one = make_pu(X, y, n_labeled=n_labeled, random_state=seed).oracle
-    two = make_pu(
-        X, y, n_labeled=n_labeled, scenario="two-sample", random_state=seed
-    ).oracle
-    assert one.prior == two.prior == pytest.approx(p / n)
-    assert two.prior_in_unlabeled == pytest.approx(p / n)
-    assert one.prior_in_unlabeled == pytest.approx((p - n_labeled) / (n - n_labeled))
-
-
-def test_a_fraction_is_a_share_of_the_positives(X, y):
-    assert make_pu(X, y, n_labeled=0.25).n_labeled == 4
-
-
-# --- inputs of every form -----------------------------------------------------------
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_frames_keep_their_columns(X, y, scenario):
-    frame = pd.DataFrame(X, columns=list("abc"), index=np.arange(40) + 100)
-    data = make_pu(frame, y, n_labeled=4, scenario=scenario, random_state=0)
-    assert list(data.X.columns) == list("abc")
-    assert (data.X.to_numpy() == X[data.index]).all()
-
-
-@pytest.mark.parametrize("shape", [(40, 5, 4), (40, 5, 4, 3)])
-@pytest.mark.parametrize("mechanism", ["scar", "sar"])
-def test_images_keep_shape_and_dtype(y, shape, mechanism):
-    images = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-    data = make_pu(
-        images,
-        y,
-        n_labeled=3,
-        scenario="two-sample",
-        mechanism=mechanism,
-        random_state=0,
+def test_the_truth_is_behind_one_door():
+    data = make_pu(X40, Y40, n_labeled=4, random_state=0)
+    assert not np.shares_memory(data.y, data.oracle.labels)
+    assert repr(data.oracle) == "<Oracle of 40 rows>"
+    assert repr(data) == (
+        "PUDataset(40 rows, n_labeled=4, scenario='one-sample', mechanism='scar')"
     )
-    assert data.X.shape == (43, *shape[1:])
+    names = {field.name for field in dataclasses.fields(data)}
+    assert names == {"X", "y", "index", "groups", "scenario", "mechanism", "oracle"}
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        data.y = data.oracle.labels
+
+
+def test_frames_images_and_lists_keep_their_form():
+    frame = pd.DataFrame(X40, columns=list("abc"), index=np.arange(40) + 100)
+    data = make_pu(frame, Y40, n_labeled=4, scenario="two-sample", random_state=0)
+    assert list(data.X.columns) == list("abc")
+    assert (data.X.to_numpy() == X40[data.index]).all()
+    images = np.random.default_rng(0).integers(0, 256, (40, 5, 4, 3), dtype=np.uint8)
+    data = make_pu(
+        images, Y40, n_labeled=3, scenario="two-sample", mechanism="sar", random_state=0
+    )
+    assert data.X.shape == (43, 5, 4, 3)
     assert data.X.dtype == np.uint8
-
-
-def test_lists_stay_lists():
     texts = ["a", "bb", "ccc", "d"]
-    one = make_pu(texts, [1, 1, 0, 0], n_labeled=1)
-    two = make_pu(texts, [1, 1, 0, 0], n_labeled=1, scenario="two-sample")
-    assert one.X is texts
-    assert [texts[i] for i in two.index] == two.X
-
-
-@pytest.mark.parametrize("true", [np.array([True] * 16 + [False] * 24), [1.0, 0] * 20])
-def test_bools_and_floats_are_true_classes_too(X, true):
-    data = make_pu(X, true, n_labeled=2)
-    assert (data.oracle.labels == np.asarray(true)).all()
+    data = make_pu(texts, [True, True, False, False], n_labeled=1)
+    assert data.X is texts
+    data = make_pu(texts, [1.0, 1, 0, 0], n_labeled=1, scenario="two-sample")
+    assert [texts[i] for i in data.index] == data.X
 
 
 @pytest.mark.parametrize(
@@ -150,40 +114,86 @@ def test_positive_names_the_positive_classes(classes, positive, expected):
     assert data.oracle.labels.tolist() == expected
 
 
-# --- randomness ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mechanism", ["scar", "sar"])
-def test_same_seed_same_labels_and_another_seed_others(X, y, mechanism):
+def test_the_seed_decides_and_global_state_is_untouched():
     def labels(seed):
-        data = make_pu(X, y, n_labeled=6, mechanism=mechanism, random_state=seed)
+        data = make_pu(X40, Y40, n_labeled=6, mechanism="sar", random_state=seed)
         return data.y.tolist()
 
-    assert labels(3) == labels(3)
-    assert len({tuple(labels(seed)) for seed in range(6)}) > 1
-
-
-def test_global_numpy_state_is_untouched(X, y):
     np.random.seed(0)  # noqa: NPY002
     expected = np.random.random()  # noqa: NPY002
     np.random.seed(0)  # noqa: NPY002
-    make_pu(X, y, n_labeled=6, mechanism="sar", random_state=1)
+    assert labels(3) == labels(3)
+    assert len({tuple(labels(seed)) for seed in range(6)}) > 1
     assert np.random.random() == expected  # noqa: NPY002
 
 
-def test_scar_labels_every_positive_equally_often(X, y):
-    counts = sum(make_pu(X, y, n_labeled=4, random_state=s).y for s in range(400))
-    assert counts[16:].sum() == 0
-    # 400 draws of 4 of 16: mean 100, standard deviation 8.7
-    assert np.abs(counts[:16] - 100).max() < 40
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"n_labeled": 17}, InvalidParameterError, "16 positives"),
+        ({"n_labeled": 1.5}, InvalidParameterError, "n_labeled=1.5"),
+        ({"scenario": "one_sample"}, InvalidParameterError, "mean 'one-sample'"),
+        ({"mechanism": "scarr"}, InvalidParameterError, "mean 'scar'"),
+        ({"propensity": np.ones(40)}, InvalidParameterError, "mechanism='sar'"),
+        ({"positive": 2}, LabelError, r"names \{2\}"),
+        ({"positive": []}, InvalidParameterError, "names no class"),
+        ({"groups": [1, 2]}, InvalidInputError, "groups has shape"),
+        ({"random_state": "x"}, InvalidParameterError, "random_state='x'"),
+        ({"y": np.ones((40, 1))}, InvalidInputError, r"shape \(40,\)"),
+        ({"y": [0] * 40}, LabelError, "no positive"),
+        ({"y": [0, 1, 2, 3] * 10}, LabelError, "positive=3"),
+        ({"y": [0, np.nan] * 20}, LabelError, "NaN"),
+        ({"y": np.array([0, "a"] * 20, dtype=object)}, LabelError, "mixes"),
+        ({"y": [1] * 40, "n_labeled": 40}, InvalidInputError, "none left unlabelled"),
+        ({"X": np.empty((0, 3)), "y": []}, InvalidInputError, "without rows"),
+        ({"X": 3}, InvalidInputError, "int without rows"),
+    ],
+)
+def test_bad_arguments_are_named(change, error, says):
+    arguments = {"X": X40, "y": Y40, "n_labeled": 4, **change}
+    with pytest.raises(error, match=says):
+        make_pu(arguments.pop("X"), arguments.pop("y"), **arguments)
 
 
-# --- groups -------------------------------------------------------------------------
+# --- who gets a label ---------------------------------------------------------------
+
+
+def times_labelled(weights, n_labeled, n=1500, groups=None):
+    """Return how often each set of positives is labelled."""
+    y = [1] * len(weights) + [0]
+    sets = {}
+    for seed in range(n):
+        data = make_pu(
+            np.zeros((len(y), 1)),
+            y,
+            n_labeled=n_labeled,
+            mechanism="sar",
+            propensity=[*weights, 1],
+            groups=groups,
+            random_state=seed,
+        )
+        chosen = tuple(data.labeled_index.tolist())
+        sets[chosen] = sets.get(chosen, 0) + 1 / n
+    return sets
+
+
+def test_rows_are_drawn_one_after_the_other_by_weight():
+    first = times_labelled([1.0, 2.0, 5.0], 1)
+    assert first[0,] == pytest.approx(1 / 8, abs=0.03)
+    assert first[2,] == pytest.approx(5 / 8, abs=0.04)
+    pairs = times_labelled([1.0, 2.0, 5.0], 2)
+    assert pairs[0, 1] == pytest.approx(1 / 8 * 2 / 7 + 2 / 8 * 1 / 6, abs=0.02)
+
+
+def test_groups_are_drawn_by_the_mean_weight_of_their_rows():
+    found = times_labelled([3.0, 1, 1, 1, 1], 1, groups=[0, 1, 1, 1, 1, 2])
+    assert found[0,] == pytest.approx(0.75, abs=0.04)
+    assert set(found) == {(0,), (1, 2, 3, 4)}
 
 
 @given(truth(), st.integers(1, 8))
-@settings(max_examples=40, deadline=None)
-def test_a_groups_positives_are_labelled_together(case, n_groups):
+@settings(max_examples=30, deadline=None)
+def test_a_groups_positives_are_labelled_together_until_enough(case, n_groups):
     y, n_labeled, seed = case
     groups = np.random.default_rng(seed).integers(0, n_groups, len(y))
     X = np.zeros((len(y), 1))
@@ -191,50 +201,126 @@ def test_a_groups_positives_are_labelled_together(case, n_groups):
     for group in set(groups.tolist()):
         labels = data.y[(groups == group) & (y == 1)]
         assert len(set(labels.tolist())) <= 1
-    assert data.n_labeled >= n_labeled
     sizes = np.bincount(groups[data.labeled_index])
-    assert data.n_labeled - sizes[sizes > 0].max() < n_labeled
+    assert data.n_labeled - sizes[sizes > 0].max() < n_labeled <= data.n_labeled
 
 
-def test_groups_travel_with_their_rows(X, y):
+def test_groups_travel_with_their_rows():
     names = np.array([f"p{i % 5}" for i in range(40)])
-    data = make_pu(X, y, n_labeled=3, groups=names, scenario="two-sample")
+    data = make_pu(X40, Y40, n_labeled=3, groups=names, scenario="two-sample")
     assert (data.groups == names[data.index]).all()
-    assert make_pu(X, y, n_labeled=3).groups is None
 
 
-# --- bad inputs, one by one ---------------------------------------------------------
+def test_sar_labels_the_far_end_of_the_first_direction():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2)) * [10, 1]
+    y = np.repeat([1, 0], 300)
+    words = pd.DataFrame({"word": ["x"] * 600, "a": X[:, 0], "b": X[:, 1]})
+    for rows in (X, words):  # a frame counts by its numbers
+        sar = make_pu(rows, y, n_labeled=60, mechanism="sar", random_state=0)
+        assert X[sar.labeled_index, 0].mean() > 7
+    scar = make_pu(X, y, n_labeled=60, random_state=0)
+    flat = make_pu(np.ones((600, 2)), y, n_labeled=60, mechanism="sar", random_state=0)
+    assert flat.y.tolist() == scar.y.tolist()
+
+
+def test_a_function_sees_the_positive_rows_alone():
+    seen = []
+
+    def propensity(rows):
+        seen.append(rows[:, 0].tolist())
+        return np.where(rows[:, 0] > 3, 1e9, 1e-9)
+
+    X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    data = make_pu(X, [1, 0, 0, 1], n_labeled=1, mechanism="sar", propensity=propensity)
+    assert seen == [[1.0, 4.0]]
+    assert data.labeled_index.tolist() == [3]
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "says"),
+    ("propensity", "says"),
     [
-        ({"n_labeled": 17}, InvalidParameterError, "16 positives"),
-        ({"n_labeled": 0}, InvalidParameterError, "n_labeled=0"),
-        ({"n_labeled": 1.5}, InvalidParameterError, "n_labeled=1.5"),
-        ({"scenario": "one_sample"}, InvalidParameterError, "mean 'one-sample'"),
-        ({"mechanism": "scarr"}, InvalidParameterError, "mean 'scar'"),
-        ({"propensity": np.ones(40)}, InvalidParameterError, "mechanism='sar'"),
-        ({"positive": 2}, LabelError, r"names \{2\}"),
-        ({"positive": "1"}, LabelError, r"\{'1'\}, which y does not hold"),
-        ({"positive": []}, InvalidParameterError, "names no class"),
-        ({"groups": [1, 2]}, InvalidInputError, "groups has shape"),
-        ({"random_state": "x"}, InvalidParameterError, "random_state='x'"),
-        ({"y": [1] * 39}, InvalidInputError, r"shape \(39,\)"),
-        ({"y": np.ones((40, 1))}, InvalidInputError, r"shape \(40,\)"),
-        ({"y": [0] * 40}, LabelError, "no positive"),
-        ({"y": [0, 1, 2, 3] * 10}, LabelError, "positive=3"),
-        ({"y": [-1, 1] * 20}, LabelError, r"\{-1, 1\}"),
-        ({"y": ["0", "1"] * 20}, LabelError, "positive='1'"),
-        ({"y": [0, np.nan] * 20}, LabelError, "NaN"),
-        ({"y": np.array([0, None] * 20)}, LabelError, "None"),
-        ({"y": np.array([0, "a"] * 20, dtype=object)}, LabelError, "mixes"),
-        ({"y": [1] * 40, "n_labeled": 40}, InvalidInputError, "none left unlabelled"),
-        ({"X": np.empty((0, 3)), "y": []}, InvalidInputError, "without rows"),
-        ({"X": 3}, InvalidInputError, "int without rows"),
+        ([1.0, 1.0], r"shape \(2,\); one number a row"),
+        (lambda rows: np.ones(3), "one number a positive row"),
+        ([1.0, 0.0, 0.0, 1.0], "0.0 for row 1"),
+        ([0.0, np.inf, 1.0, 1.0], "inf for row 1"),
+        (["a", "b", "c", "d"], "not numeric"),
     ],
 )
-def test_bad_arguments_are_named(X, y, change, error, says):
-    arguments = {"X": X, "y": y, "n_labeled": 4, **change}
-    with pytest.raises(error, match=says):
-        make_pu(arguments.pop("X"), arguments.pop("y"), **arguments)
+def test_bad_propensities_are_named(propensity, says):
+    with pytest.raises(InvalidParameterError, match=says):
+        make_pu(
+            np.ones((4, 1)),
+            [0, 1, 0, 1],
+            n_labeled=1,
+            mechanism="sar",
+            propensity=propensity,
+        )
+
+
+@pytest.mark.parametrize("X", [["some", "text"], np.array([[0.0], [np.nan]])])
+def test_the_default_propensity_needs_numbers(X):
+    with pytest.raises(InvalidInputError, match="Pass propensity="):
+        make_pu(X, [1, 1], n_labeled=1, mechanism="sar")
+
+
+# --- hold-out -----------------------------------------------------------------------
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+@given(st.integers(2, 200), st.floats(0.01, 0.99), st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_rows_part_with_the_rounded_share(n, fraction, seed):
+    keep, held = holdout(n, fraction, rng=rng(seed))
+    assert sorted([*keep, *held]) == list(range(n))
+    assert len(held) == min(max(round(fraction * n), 1), n - 1)
+    assert (holdout(n, fraction, rng=rng(seed))[1] == held).all()
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=2, max_size=80),
+    st.floats(0.01, 0.99),
+    st.integers(0, 10**6),
+)
+@settings(max_examples=40, deadline=None)
+def test_no_group_crosses_and_no_side_is_empty(groups, fraction, seed):
+    groups = np.array([*groups, 0, 1])
+    keep, held = holdout(len(groups), fraction, groups=groups, rng=rng(seed))
+    assert not set(groups[keep]) & set(groups[held])
+    assert sorted([*keep, *held]) == list(range(len(groups)))
+    assert min(len(keep), len(held)) > 0
+
+
+def test_the_share_of_groups():
+    small = np.repeat(np.arange(100), 3)
+    assert len(holdout(300, 0.3, groups=small, rng=rng())[1]) == pytest.approx(
+        90, abs=3
+    )
+    giant = np.repeat([0, 1, 2, 3], [90, 4, 3, 3])
+    assert len(holdout(100, 0.1, groups=giant, rng=rng())[1]) == 10
+    both = np.repeat([0, 1], [60, 40])
+    assert len(holdout(100, 0.01, groups=both, rng=rng())[1]) == 40
+
+
+def test_an_index_is_split_into_its_own_values_in_order():
+    index = np.array([50, 10, 40, 20, 30])
+    keep, held = holdout(index, 0.4, groups=[1, 1, 2, 2, 3], rng=rng())
+    assert set(keep) | set(held) == set(index)
+    position = {value: i for i, value in enumerate(index)}
+    assert (np.diff([position[v] for v in keep]) > 0).all()
+
+
+@pytest.mark.parametrize("fraction", [0, 1.0, "0.2", True, None])
+def test_bad_fractions_are_named(fraction):
+    with pytest.raises(InvalidParameterError, match=r"fraction=.* \(0, 1\)"):
+        holdout(10, fraction, rng=rng())
+
+
+def test_too_few_to_split():
+    with pytest.raises(InvalidInputError, match=r"at least 2 rows.* 1\."):
+        holdout(1, 0.5, rng=rng())
+    with pytest.raises(InvalidInputError, match=r"at least 2 groups.*there is 1"):
+        holdout(5, 0.5, groups=[7] * 5, rng=rng())

@@ -105,15 +105,15 @@ def test_content_is_no_shortcut():
     assert find_shortcuts(P, U) == []
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 30, 300])
+@pytest.mark.parametrize("n", [3, 30])
 def test_false_alarms_are_rare(n):
-    """P drawn as U is: at most 1 in 1,000 by design, none in 200 here."""
+    """P drawn as U is: at most 1 in 1,000 by design, none in 60 here."""
     alarms = 0
-    for seed in range(200):
+    for seed in range(60):
         P = images(n, seed=2 * seed)
         U = images(400, seed=2 * seed + 1)
         alarms += bool(find_shortcuts(P, U))
-    assert alarms <= 1
+    assert alarms == 0
 
 
 def test_a_few_items_do_not_cry_wolf_but_enough_do():

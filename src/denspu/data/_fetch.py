@@ -1,28 +1,155 @@
-"""Get a benchmark set onto this machine, and say what is here.
+"""Benchmark sets on this machine: fetched once, checked, kept, opened by name.
 
 The sources are tried in turn: a folder the user names (and then no other), the place
 of an installed system package, the official download, the system's package clients.
-Whatever the source, the decoded arrays must have the right checksums.
+Whatever the source, the decoded arrays must have the right checksums. A set is kept as
+``<home>/data/<name>/`` with one plain ``.npy`` file an array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from denspu.data._cache import folder_of, is_stored, scratch, store
-from denspu.data._sets import SETS, find_set
-from denspu.data._sources import Unavailable, download, from_package, read_folder
-from denspu.data._spec import Arrays, Spec
+import numpy as np
+from numpy.typing import NDArray
+
+from denspu._files import new_folder
+from denspu._typing import IntArray
+from denspu.data._sets import (
+    PARTS,
+    SETS,
+    Arrays,
+    Package,
+    Spec,
+    find_set,
+    require_pillow,
+)
 from denspu.exceptions import (
     DataIntegrityError,
     DataNotFoundError,
     InvalidParameterError,
 )
 
+MAX_DEPTH = 8
+CONNECT_SECONDS = 5
+READ_SECONDS = 30
+CLIENT_SECONDS = 600
+
 Attempt = tuple[str, Callable[[Path], Path]]
 """A source for humans, and the function that makes a folder of files from it."""
+
+
+class Unavailable(Exception):
+    """A source cannot serve the set; the text says why."""
+
+
+# --- what users call ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Benchmark:
+    """A benchmark set in memory, with its true classes.
+
+    ``make_pu(b.X_train, b.y_train, positive=b.positive, n_labeled=1000)`` turns its
+    training part into PU data.
+    """
+
+    name: str
+    X_train: NDArray[Any]
+    """Images N×H×W or N×H×W×C; bytes, or floats 0..16 for digits."""
+    y_train: IntArray
+    """Class ids."""
+    X_test: NDArray[Any]
+    y_test: IntArray
+    class_names: tuple[str, ...]
+    """Name of each class id."""
+    positive: tuple[int, ...]
+    """Class ids that are positive by default."""
+    licence: str
+
+    def __repr__(self) -> str:
+        shape = "×".join(map(str, self.X_train.shape[1:]))
+        return (
+            f"Benchmark({self.name!r}, {len(self.X_train)} train, "
+            f"{len(self.X_test)} test, {shape}, {len(self.class_names)} classes)"
+        )
+
+
+def load_dataset(
+    name: str,
+    *,
+    data_home: str | Path | None = None,
+    download: bool = True,
+    split_seed: int | None = None,
+) -> Benchmark:
+    """Load a benchmark set, fetching it first if need be.
+
+    Parameters
+    ----------
+    name : {"digits", "fashion-mnist", "cifar10"}
+        The set; :func:`denspu.data.info` tells what each holds.
+    data_home : path, optional
+        Where fetched sets are kept; see :func:`denspu.data.data_home`.
+    download : bool
+        Fetch the set if it is not there. If False, raise instead.
+    split_seed : int, optional
+        Seed of the train/test split of ``"digits"`` (0 if not given). The other sets
+        come with a split of their own and take no seed.
+
+    Returns
+    -------
+    Benchmark
+
+    Examples
+    --------
+    >>> from denspu import load_dataset
+    >>> load_dataset("digits")
+    Benchmark('digits', 1257 train, 540 test, 8×8, 10 classes)
+    """
+    from denspu._parameters import Whole  # brings scikit-learn, which get() spares
+
+    spec = find_set(name)
+    if split_seed is not None:
+        if spec.split is None:
+            raise InvalidParameterError(
+                f"split_seed={split_seed!r} is given, but {spec.name} comes with a "
+                "split of its own. Leave it out."
+            )
+        if not Whole(0).allows(split_seed):
+            raise InvalidParameterError(
+                f"split_seed={split_seed!r} must be an integer of at least 0."
+            )
+    arrays = spec.split(split_seed or 0) if spec.split else None
+    if arrays is None:
+        folder = folder_of(spec, data_home)
+        if not is_stored(folder):
+            if not download:
+                raise DataNotFoundError(
+                    f"{spec.name} is not in {folder}. Run: denspu data get "
+                    f"{spec.name}, or pass download=True."
+                )
+            get(spec.name, data_home=data_home)
+        arrays = load(spec, folder)
+    return Benchmark(
+        name=spec.name,
+        X_train=arrays["X_train"],
+        y_train=arrays["y_train"].astype(np.int64),
+        X_test=arrays["X_test"],
+        y_test=arrays["y_test"].astype(np.int64),
+        class_names=spec.class_names,
+        positive=spec.positive,
+        licence=spec.licence,
+    )
 
 
 def get(
@@ -61,8 +188,12 @@ def get(
         return spec.bundled()
     folder = folder_of(spec, data_home)
     if not is_stored(folder):
-        with scratch(folder) as work:
-            store(_first_that_works(spec, _attempts(spec, source), work), folder, work)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix=f".{folder.name}-", dir=folder.parent, ignore_cleanup_errors=True
+        ) as work:
+            arrays = _first_that_works(spec, _attempts(spec, source), Path(work))
+        store(arrays, folder)
     return folder
 
 
@@ -97,8 +228,87 @@ def _facts(spec: Spec, home: str | Path | None) -> dict[str, Any]:
     }
 
 
+def data_home(path: str | Path | None = None) -> Path:
+    """Return the folder in which denspu keeps what it fetched.
+
+    ``path`` if given, else the environment variable ``DENSPU_HOME``, else ``denspu``
+    in the user's cache folder. The folder is not created.
+    """
+    if path is not None:
+        return Path(path).expanduser()
+    if os.environ.get("DENSPU_HOME"):
+        return Path(os.environ["DENSPU_HOME"]).expanduser()
+    if os.environ.get("XDG_CACHE_HOME"):
+        return Path(os.environ["XDG_CACHE_HOME"]) / "denspu"
+    if os.name == "nt" and os.environ.get("LOCALAPPDATA"):
+        return Path(os.environ["LOCALAPPDATA"]) / "denspu" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "denspu"
+    return Path.home() / ".cache" / "denspu"
+
+
+# --- what is kept -------------------------------------------------------------------
+
+
+def folder_of(spec: Spec, home: str | Path | None = None) -> Path:
+    """Return the folder of one set."""
+    return data_home(home) / "data" / spec.name
+
+
+def is_stored(folder: Path) -> bool:
+    """Tell whether all arrays of a set are in its folder."""
+    return all((folder / f"{part}.npy").is_file() for part in PARTS)
+
+
+def store(arrays: Arrays, folder: Path) -> None:
+    """Put the arrays of a set in place, whole or not at all."""
+    if folder.exists() and not is_stored(folder):
+        shutil.rmtree(folder)
+    try:
+        with new_folder(folder) as work:
+            for part in PARTS:
+                np.save(work / f"{part}.npy", arrays[part], allow_pickle=False)
+    except OSError:
+        if not is_stored(folder):  # else another process was faster, with the same
+            raise
+
+
+def load(spec: Spec, folder: Path) -> Arrays:
+    """Read and check the arrays of a stored set."""
+    try:
+        arrays = {
+            part: np.load(folder / f"{part}.npy", allow_pickle=False) for part in PARTS
+        }
+        check_arrays(arrays, spec, where=str(folder))
+    except (ValueError, EOFError) as error:
+        raise DataIntegrityError(
+            f"{error} Delete the folder {folder} and run: denspu data get {spec.name}"
+        ) from error
+    return arrays
+
+
+def check_arrays(arrays: Arrays, spec: Spec, where: str) -> None:
+    """Compare shapes and checksums with what the set must hold."""
+    for part in PARTS:
+        array: NDArray[Any] = arrays[part]
+        shape = spec.shapes[part]
+        if array.shape != shape or array.dtype != np.uint8:
+            raise DataIntegrityError(
+                f"{part} of {spec.name} in {where}: expected bytes of shape {shape}, "
+                f"got {array.dtype} of shape {array.shape}."
+            )
+        got = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+        if got != spec.sha256[part]:
+            raise DataIntegrityError(
+                f"{part} of {spec.name} in {where}: expected sha256 "
+                f"{spec.sha256[part]}, got {got}."
+            )
+
+
+# --- the sources, in the order they are tried ---------------------------------------
+
+
 def _attempts(spec: Spec, source: str | Path | None) -> list[Attempt]:
-    """Return the sources in the order they are tried."""
     if source is not None:
         folder = Path(source).expanduser()
         return [(f"folder {folder}", lambda work: folder)]
@@ -124,11 +334,6 @@ def _first_that_works(spec: Spec, attempts: list[Attempt], work: Path) -> Arrays
             failures.append((title, error))
     broken = any(isinstance(error, DataIntegrityError) for _, error in failures)
     kind = DataIntegrityError if broken else DataNotFoundError
-    raise kind(_report(spec, failures)) from failures[-1][1]
-
-
-def _report(spec: Spec, failures: list[tuple[str, Exception]]) -> str:
-    """Say what was tried, and exactly what to do next."""
     lines = [f"Could not get {spec.name}. Tried:"]
     lines += [f"  - {title}: {error}" for title, error in failures]
     lines += [
@@ -137,4 +342,142 @@ def _report(spec: Spec, failures: list[tuple[str, Exception]]) -> str:
     ]
     lines += [f"  - {lay.title}: {', '.join(lay.files)}" for lay in spec.layouts]
     lines += [f"The official files are at {spec.homepage}"]
-    return "\n".join(lines)
+    raise kind("\n".join(lines)) from failures[-1][1]
+
+
+def read_folder(spec: Spec, folder: Path) -> Arrays:
+    """Decode and check the set from a folder or one of its sub-folders.
+
+    Every folder that holds all files of a layout is tried, because MNIST and
+    Fashion-MNIST share their file names.
+    """
+    if not folder.is_dir():
+        raise Unavailable(f"{folder} is not a folder")
+    faults = []
+    nearest: list[str] = []
+    for place in _folders(folder):
+        for layout in spec.layouts:
+            missing = layout.missing(place)
+            if not missing:
+                try:
+                    arrays = layout.read(place)
+                    check_arrays(arrays, spec, where=str(place))
+                    return arrays
+                except DataIntegrityError as error:
+                    faults.append(error)
+            elif len(missing) < len(layout.files):
+                nearest.append(f"{place} lacks {', '.join(missing)}")
+    if faults:
+        raise faults[0]
+    if nearest:
+        raise Unavailable("; ".join(nearest[:3]))
+    places = _folders(folder)
+    if any((place / name).is_file() for place in places for name in spec.refused):
+        raise Unavailable(spec.refusal)
+    raise Unavailable(
+        f"no {spec.name} files in {folder} or its sub-folders ({MAX_DEPTH} deep)"
+    )
+
+
+def _folders(top: Path) -> Iterator[Path]:
+    """Give a folder and its sub-folders, the shallow ones first."""
+    level = [top]
+    for _ in range(MAX_DEPTH + 1):
+        yield from level
+        level = [
+            Path(entry.path)
+            for folder in level
+            for entry in sorted(_entries(folder), key=lambda entry: entry.name)
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+        ]
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except PermissionError:
+        return []
+
+
+def download(spec: Spec, work: Path) -> Path:
+    """Download the official files into ``work``, from the first mirror that answers."""
+    try:
+        import pooch
+    except ImportError as error:
+        raise Unavailable(
+            "pooch is not installed: pip install 'denspu[data]'"
+        ) from error
+    downloader = pooch.HTTPDownloader(timeout=(CONNECT_SECONDS, READ_SECONDS))
+    reasons = []
+    for mirror in spec.mirrors:
+        try:
+            for name, md5 in spec.files.items():
+                pooch.retrieve(
+                    mirror + name,
+                    known_hash=f"md5:{md5}",
+                    fname=name,
+                    path=work,
+                    downloader=downloader,
+                )
+            return work
+        except OSError as error:  # every error of requests is one
+            reasons.append(f"nothing from {mirror} ({_short(error)})")
+        except ValueError as error:  # pooch's word for a wrong checksum
+            raise DataIntegrityError(f"{mirror}{name}: {error}") from error
+    raise Unavailable("; ".join(reasons))
+
+
+def _short(error: Exception) -> str:
+    """Return the kind of a network error, and the text of any other."""
+    kind = type(error).__name__
+    if "Connect" in kind or "Timeout" in kind:
+        return kind
+    return f"{kind}: {str(error)[:100]}"
+
+
+def from_package(package: Package, work: Path) -> Path:
+    """Fetch and unpack a system package into ``work``, installing nothing."""
+    if package.client == "apt-get":
+        _run(["apt-get", "download", package.name], work)
+        _run(["dpkg", "-x", str(_only(work, "*.deb")), str(work)], work)
+        return work
+    if shutil.which("npm"):
+        require_pillow()  # before a long download, not after
+    _run(["npm", "pack", "--ignore-scripts", package.name], work)
+    archive = _only(work, "*.tgz")
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(work, filter="data")
+    except (tarfile.TarError, EOFError) as error:
+        raise Unavailable(f"{archive.name} cannot be unpacked: {error}") from error
+    return work
+
+
+def _run(command: list[str], work: Path) -> None:
+    """Run a package client in ``work``, quietly and not for ever."""
+    client = command[0]
+    if shutil.which(client) is None:
+        raise Unavailable(f"{client} is not installed")
+    try:
+        done = subprocess.run(
+            command,
+            cwd=work,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=CLIENT_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Unavailable(f"{client} took over {CLIENT_SECONDS} seconds") from error
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["no message"]
+        raise Unavailable(f"{' '.join(command[:2])} failed: {said[-1]}")
+
+
+def _only(folder: Path, pattern: str) -> Path:
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise Unavailable(f"the package client left no {pattern} file")
+    return found[0]

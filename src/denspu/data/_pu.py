@@ -1,22 +1,22 @@
-"""The single place where PU data is made from data with true classes.
+"""PU data made from data with true classes; the truth stays behind one door.
 
-Which rows become positive and which of them get a label is decided here; the
-weighted choice itself is in :mod:`denspu.data._labelling`.
+``dataset.X`` and ``dataset.y`` are what a learner may see. What only an examiner may
+see, the true classes, is reached by ``dataset.oracle`` and by nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from denspu._parameters import OneOf
+from denspu._folds import hold_groups
+from denspu._parameters import Number, OneOf
 from denspu._random import Randomness
-from denspu._typing import BoolArray, IntArray, RandomState
-from denspu._validation import check_count, take_rows, validate_groups
-from denspu.data._dataset import Oracle, PUDataset
-from denspu.data._labelling import choose_groups, choose_rows, propensities
+from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
+from denspu._validation import check_count, is_frame, take_rows, validate_groups
 from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
@@ -26,6 +26,95 @@ from denspu.exceptions import (
 
 SCENARIOS = ("one-sample", "two-sample")
 MECHANISMS = ("scar", "sar")
+SAR_STRENGTH = 2.0
+
+
+class Oracle:
+    """The true classes of a PU data set; for metrics and benchmarks only.
+
+    Parameters
+    ----------
+    positive : array of bool
+        Truth of every row of the data set.
+    unlabeled : array of bool
+        Which of its rows carry no label.
+    prior : float
+        Share of positives among the rows the data set was made from.
+    """
+
+    __slots__ = ("_positive", "_prior", "_unlabeled")
+
+    def __init__(self, positive: BoolArray, unlabeled: BoolArray, prior: float) -> None:
+        self._positive = positive
+        self._unlabeled = unlabeled
+        self._prior = prior
+
+    @property
+    def labels(self) -> IntArray:
+        """True class, 1 or 0, of every row of the data set."""
+        return self._positive.astype(np.int64)
+
+    @property
+    def unlabeled_labels(self) -> IntArray:
+        """True class of the unlabelled rows, in their order."""
+        return self.labels[self._unlabeled]
+
+    @property
+    def prior(self) -> float:
+        """Share of positives overall, among the original rows."""
+        return self._prior
+
+    @property
+    def prior_in_unlabeled(self) -> float:
+        """Share of positives among the unlabelled rows."""
+        return float(self.unlabeled_labels.mean())
+
+    def __repr__(self) -> str:
+        return f"<Oracle of {len(self._positive)} rows>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PUDataset:
+    """Positive and unlabelled rows, made by :func:`denspu.make_pu`.
+
+    Give ``dataset.X`` and ``dataset.y`` to ``fit``.
+    """
+
+    X: Any
+    """The rows: an array, a DataFrame or a list, as given to ``make_pu``."""
+    y: IntArray
+    """1 for a labelled positive, 0 for an unlabelled row."""
+    index: IntArray
+    """Row number in the original ``X`` of each row."""
+    groups: Any
+    """Group of each row, or None."""
+    scenario: str
+    """``"one-sample"`` or ``"two-sample"``."""
+    mechanism: str
+    """``"scar"`` or ``"sar"``."""
+    oracle: Oracle
+    """The true classes; keep away from ``fit``."""
+
+    @property
+    def labeled_index(self) -> IntArray:
+        """Positions in this data set of the labelled positives."""
+        return np.flatnonzero(self.y == 1)
+
+    @property
+    def unlabeled_index(self) -> IntArray:
+        """Positions in this data set of the unlabelled rows."""
+        return np.flatnonzero(self.y == 0)
+
+    @property
+    def n_labeled(self) -> int:
+        """Number of labelled positives."""
+        return len(self.labeled_index)
+
+    def __repr__(self) -> str:
+        return (
+            f"PUDataset({len(self.y)} rows, n_labeled={self.n_labeled}, "
+            f"scenario={self.scenario!r}, mechanism={self.mechanism!r})"
+        )
 
 
 def make_pu(
@@ -100,14 +189,14 @@ def make_pu(
     weights = (
         np.ones(len(rows))
         if mechanism == "scar"
-        else propensities(propensity, _take(X, rows), rows, len(is_positive))
+        else _propensities(propensity, _take(X, rows), rows, len(is_positive))
     )
     rng = Randomness(random_state).numpy("make_pu")
     group_of = validate_groups(groups, len(is_positive))
     if group_of is None:
-        chosen = rows[choose_rows(weights, count, rng)]
+        chosen = rows[_random_order(weights, rng)[:count]]
     else:
-        chosen = rows[choose_groups(weights, group_of[rows], count, rng)]
+        chosen = rows[_choose_groups(weights, group_of[rows], count, rng)]
     labeled = np.zeros(len(is_positive), dtype=bool)
     labeled[chosen] = True
     return _assemble(X, is_positive, labeled, groups, scenario, mechanism)
@@ -235,3 +324,162 @@ def _wanted(positive: Any) -> list[Any]:
 def _shown(classes: list[Any]) -> str:
     dots = ", ..." if len(classes) > 8 else ""
     return f"{{{', '.join(map(repr, classes[:8]))}{dots}}}"
+
+
+# --- who gets a label ---------------------------------------------------------------
+
+
+def _choose_groups(
+    weights: FloatArray, groups: IntArray, count: int, rng: np.random.Generator
+) -> IntArray:
+    """Return all positions of groups drawn until they are at least ``count``.
+
+    A group weighs as much as the mean weight of its rows.
+    """
+    codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)[1:]
+    order = _random_order(np.bincount(codes, weights) / sizes, rng)
+    needed = int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1
+    return np.flatnonzero(np.isin(codes, order[:needed]))
+
+
+def _random_order(weights: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Return all positions in the order a weighted draw would take them.
+
+    The Gumbel top-k trick: adding Gumbel noise to the logarithm of each weight and
+    keeping the k largest is the same as drawing k times without replacement with
+    probabilities in proportion to the weights.
+    """
+    keys = np.log(weights) + rng.gumbel(size=len(weights))
+    return np.argsort(-keys, kind="stable")
+
+
+def _propensities(
+    propensity: Any | Callable[[Any], Any] | None,
+    positives: Any,
+    rows: IntArray,
+    n_rows: int,
+) -> FloatArray:
+    """Return one labelling weight a positive; ``rows`` are their numbers in the set."""
+    if propensity is None:
+        return _default_propensity(positives)
+    if callable(propensity):
+        weights = _as_numbers(propensity(positives), len(rows), "positive row")
+    else:
+        weights = _as_numbers(propensity, n_rows, "row")[rows]
+    bad = ~(np.isfinite(weights) & (weights > 0))
+    if bad.any():
+        raise InvalidParameterError(
+            f"propensity is {weights[bad][0]} for row {rows[bad][0]} and {bad.sum()} "
+            "positive row(s) in all are not finite numbers above 0."
+        )
+    return weights
+
+
+def _as_numbers(values: Any, length: int, what: str) -> FloatArray:
+    try:
+        numbers = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"propensity is not numeric: {error}") from error
+    if numbers.shape != (length,):
+        raise InvalidParameterError(
+            f"propensity has shape {numbers.shape}; one number a {what} is needed, "
+            f"shape ({length},)."
+        )
+    return numbers
+
+
+def _default_propensity(positives: Any) -> FloatArray:
+    """exp(2·t), t the standardised projection on the first principal direction."""
+    from sklearn.decomposition import PCA
+
+    table = _as_table(positives)
+    if len(table) < 2 or not np.ptp(table, axis=0).any():
+        return np.ones(len(table))
+    pca = PCA(n_components=1, svd_solver="randomized", random_state=0)
+    projection = pca.fit_transform(table)[:, 0].astype(float)
+    direction = pca.components_[0]
+    projection *= np.sign(direction[np.abs(direction).argmax()])
+    return np.exp(SAR_STRENGTH * projection / projection.std())
+
+
+def _as_table(positives: Any) -> FloatArray:
+    """Return the numbers of the positives, one flat row each."""
+    if is_frame(positives):
+        positives = positives.select_dtypes("number").to_numpy()
+    try:
+        table = np.asarray(positives)
+        if table.dtype != np.float64:
+            table = table.astype(np.float32)
+        table = table.reshape(len(table), -1)
+    except (TypeError, ValueError):
+        table = np.empty((0, 0))
+    if table.size == 0 or not np.isfinite(table).all():
+        raise InvalidInputError(
+            "The default propensity of mechanism='sar' needs numbers without NaN or "
+            "infinity in X. Pass propensity=, an array or a function."
+        )
+    return table
+
+
+# --- hold-out -----------------------------------------------------------------------
+
+
+def holdout(
+    index_or_n: int | IntArray,
+    fraction: float,
+    *,
+    groups: Any = None,
+    rng: np.random.Generator,
+) -> tuple[IntArray, IntArray]:
+    """Split positions at random into a part to keep and a part held out.
+
+    Parameters
+    ----------
+    index_or_n : int or array of int
+        The positions to split; a number n stands for 0..n-1.
+    fraction : float
+        About which share to hold out, in (0, 1). At least one row, or one group,
+        stays on each side.
+    groups : array, optional
+        Group of each position, in the same order. Groups are taken in random order
+        as long as they bring the held-out share nearer to ``fraction``.
+    rng : numpy.random.Generator
+        Where the random numbers come from.
+
+    Returns
+    -------
+    keep, held : arrays of int
+        Positions, each in the order they were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> keep, held = holdout(10, 0.3, rng=np.random.default_rng(0))
+    >>> len(keep), len(held)
+    (7, 3)
+    """
+    if not Number(0, 1, closed="neither").allows(fraction):
+        raise InvalidParameterError(
+            f"fraction={fraction!r} must be {Number(0, 1, closed='neither')}."
+        )
+    index: IntArray = (
+        np.asarray(index_or_n)
+        if isinstance(index_or_n, np.ndarray | list)
+        else np.arange(index_or_n)
+    )
+    codes = validate_groups(groups, len(index))
+    units, what = len(index), "row"
+    if codes is not None:
+        units, what = int(codes.max(initial=-1)) + 1, "group"
+    if units < 2:
+        raise InvalidInputError(
+            f"A hold-out needs at least 2 {what}s, one for each side; there "
+            f"{'is' if units == 1 else 'are'} {units}."
+        )
+    if codes is None:
+        n_held = min(max(round(fraction * len(index)), 1), len(index) - 1)
+        held = np.zeros(len(index), dtype=bool)
+        held[rng.permutation(len(index))[:n_held]] = True
+    else:
+        held = hold_groups(codes, fraction, rng)
+    return index[~held], index[held]
