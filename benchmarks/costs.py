@@ -7,8 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from denspu.benchmark import Record, read_records
-from denspu.benchmark.cells import failed
-from denspu.benchmark.pace import ran_on_gpu
+from denspu.benchmark.record import failed
 
 RECORDS = Path(__file__).parent / "records"
 SECOND_NETWORKS = ("PUbN", "self-PU")
@@ -33,7 +32,7 @@ def table(records: Path) -> str:
 
     def cells(name: str, **facts: str) -> list[Record]:
         found = [r for r in read_records(specs / f"{name}.jsonl") if not failed(r)]
-        found = [r for r in found if ran_on_gpu(r) and "taken_from" not in r.extra]
+        found = [r for r in found if r.ran_on_gpu and "taken_from" not in r.extra]
         return [r for r in found if all(r.extra[k] == v for k, v in facts.items())]
 
     def deep(name: str) -> list[Record]:

@@ -25,7 +25,8 @@ import numpy as np
 
 from denspu import DensPU, load_dataset, make_pu
 from denspu.benchmark import Record, measure, read_records, write_record
-from denspu.benchmark.cells import Cell, cells_of, recorded, spec_hash
+from denspu.benchmark.record import recorded
+from denspu.benchmark.spec import Cell, cells_of, spec_hash
 from denspu.benchmark.spec_file import load_spec
 from denspu.benchmark.work import Place, facts_of
 

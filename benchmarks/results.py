@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from denspu.benchmark import Record, read_records
-from denspu.benchmark.cells import recorded
-from denspu.benchmark.markup import to_markdown
+from denspu.benchmark.record import recorded
 from denspu.benchmark.results import results_page, specs_in_order
 from denspu.benchmark.spec import Spec
 from denspu.benchmark.spec_file import load_spec
@@ -40,14 +39,14 @@ def ablation(records: Path) -> str:
     """Return the table of what each part of the default contributes."""
     spec = load_spec(SPECS / "ablation.toml")
     [table] = tables_of(spec, read_records(records / "ablation.jsonl"))
-    return to_markdown(table)
+    return table.markdown()
 
 
 def ablation_labels(records: Path) -> str:
     """Return the tables of how many labels the default needs."""
     spec = load_spec(SPECS / "ablation-labels.toml")
     found = tables_of(spec, read_records(records / "ablation-labels.jsonl"))
-    return "\n\n".join(f"**{t.title}**\n\n{to_markdown(t)}" for t in found)
+    return "\n\n".join(f"**{t.title}**\n\n{t.markdown()}" for t in found)
 
 
 def missing(records: Path) -> str:

@@ -1,7 +1,6 @@
 """Measured figures as data: one JSON object a line, written at once."""
 
-from denspu.benchmark.measure import device_name, measure
-from denspu.benchmark.memory import peak_memory
+from denspu.benchmark.measure import device_name, measure, peak_memory
 from denspu.benchmark.record import Record, read_records, summarize, write_record
 
 __all__ = [

@@ -1,8 +1,12 @@
-"""Fit one method on one PU data set and measure it with the true labels."""
+"""Fit a method on a PU data set and measure it with true labels; measure memory."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +47,7 @@ def measure(
         cut = prior_cut(of_unlabeled, share_called)
     y_test = np.isin(benchmark.y_test, benchmark.positive).astype(np.int64)
     stages = getattr(model, "stages_", None)
+    facts = {stage.name: stage.facts for stage in stages or ()}
     return Record(
         dataset=benchmark.name,
         method=method,
@@ -50,10 +55,10 @@ def measure(
         n_labeled=pu.n_labeled,
         seed=seed,
         metrics=oracle_metrics(y_test, model.decision_function(benchmark.X_test) - cut),
-        estimates=_label_free(stages),
+        estimates=_label_free(facts),
         seconds={**(stages.seconds if stages else {}), "total": fit_seconds},
         device=device_name(getattr(model, "device_", "cpu")),
-        extra={"stages": _facts(stages), "oracle": oracle_of_walk(model, pu)},
+        extra={"stages": facts, "oracle": oracle_of_walk(model, pu)},
     )
 
 
@@ -79,10 +84,6 @@ def oracle_of_walk(model: Any, pu: PUDataset) -> dict[str, float]:
     return found
 
 
-def _facts(stages: Any) -> dict[str, Any]:
-    return {stage.name: stage.facts for stage in stages or ()}
-
-
 BOUNDARY_FACTS = ("auc_held_out_vs_unlabeled", "held_out_inlier_share", "expected_loss")
 REFINER_FACTS = (
     "called_positive",
@@ -93,8 +94,7 @@ REFINER_FACTS = (
 )
 
 
-def _label_free(stages: Any) -> dict[str, Any]:
-    facts = _facts(stages)
+def _label_free(facts: dict[str, Any]) -> dict[str, Any]:
     found = {
         name: facts[stage][name]
         for stage, names in (("boundary", BOUNDARY_FACTS), ("refine", REFINER_FACTS))
@@ -129,3 +129,39 @@ def device_name(device: str) -> str:
     if device.startswith("cuda"):
         return torch.cuda.get_device_name(device)
     return f"cpu, {torch.get_num_threads()} threads"
+
+
+@contextmanager
+def peak_memory(out: dict[str, float]) -> Iterator[None]:
+    """Write into ``out["peak_mb"]`` the memory the block added at its peak.
+
+    Anonymous memory counts, pages of mapped files do not: they can be dropped at any
+    time. Works on Linux; elsewhere the figure is 0.
+    """
+    done = threading.Event()
+    base = peak = anonymous_mb()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.004):
+            peak = max(peak, anonymous_mb())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        out["peak_mb"] = max(peak, anonymous_mb()) - base
+
+
+def anonymous_mb() -> float:
+    """Return this process's anonymous memory in MB."""
+    status = Path("/proc/self/status")
+    if not status.exists():  # pragma: no cover - other systems
+        return 0.0
+    for line in status.read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) / 1024
+    return 0.0  # pragma: no cover - very old kernels

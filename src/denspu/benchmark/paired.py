@@ -7,18 +7,16 @@ the seed. Figures are percent points, the reference's minus the other's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import sqrt
 from statistics import mean, stdev
 
 from scipy.special import stdtrit
 
-from denspu.benchmark.markup import html_grid, markdown_grid, plain
 from denspu.benchmark.record import Record
 from denspu.benchmark.spec import OVER_TASKS, Row, Spec
-from denspu.benchmark.tables import MISSING, Found, signed, title_of
+from denspu.benchmark.tables import MISSING, Found, Grid, signed, title_of
 
 LEVEL = 0.95
 FEWEST_TASKS = 3
@@ -95,7 +93,7 @@ def t_interval(
 
 
 def differences(
-    spec: Spec, records: Sequence[Record], metric: str | None = None
+    spec: Spec, records: Iterable[Record], metric: str | None = None
 ) -> list[Difference]:
     """Return reference minus row, for every other row: by task, then over tasks.
 
@@ -104,53 +102,48 @@ def differences(
     """
     if spec.reference is None:
         return []
-    found = Found(spec, records)
-    key = metric or spec.metrics[0]
-    reference = next(r for r in spec.rows if r.name == spec.reference)
-    others = {r.name: r for r in spec.rows if r is not reference}
-    paired = {name: _paired(found, reference, row, key) for name, row in others.items()}
+    paired = _paired(Found(spec, records), metric or spec.metrics[0])
     judged = Counter(  # over tasks is a question of its own
         task is None
-        for name, by_task in paired.items()
-        for task, values in by_task.items()
-        if others[name].oracle == "no" and len(values) >= FEWEST_SEEDS
+        for row, task, values in paired
+        if not row.sees_labels and len(values) >= FEWEST_SEEDS
     )
-    return [
-        _difference(others[name], task, values, max(1, judged[task is None]))
-        for name, by_task in paired.items()
-        for task, values in by_task.items()
-    ]
+    found = []
+    for row, task, values in paired:
+        middle, half = t_interval(values)
+        comparisons = max(1, judged[task is None])
+        joint = None if row.sees_labels else t_interval(values, comparisons)[1]
+        found.append(
+            Difference(
+                row.name, task, middle, half, len(values), row.sees_labels, joint
+            )
+        )
+    return found
 
 
-def _difference(
-    row: Row, task: str | None, values: Sequence[float], judged: int
-) -> Difference:
-    middle, half = t_interval(values)
-    oracle = row.oracle != "no"
-    joint = None if oracle else t_interval(values, judged)[1]
-    return Difference(row.name, task, middle, half, len(values), oracle, joint)
+def _paired(found: Found, key: str) -> list[tuple[Row, str | None, list[float]]]:
+    """Return the differences of each row on each task, seed by seed.
 
-
-def _paired(
-    found: Found, reference: Row, row: Row, key: str
-) -> dict[str | None, list[float]]:
-    """Return the differences on each task, seed by seed, and the means over tasks.
-
-    The latter of tasks that are judged by themselves, if there are enough.
+    After them the means over tasks, of tasks that are judged by themselves, if there
+    are enough.
     """
-    out: dict[str | None, list[float]] = {}
-    kinds: dict[object, list[float]] = {}
-    for task in found.spec.tasks:
-        ours = found.by_seed(reference, task, key)
-        theirs = found.by_seed(row, task, key)
-        values = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
-        if values:
-            out[task.name] = values
-        if len(values) >= FEWEST_SEEDS:
-            same = (task.dataset, task.positive, task.keep_positive)
-            kinds.setdefault(same, []).append(mean(values))
-    if len(kinds) >= FEWEST_TASKS:
-        out[None] = [mean(values) for values in kinds.values()]
+    spec = found.spec
+    seeds = found.frame.pivot(index=["task", "seed"], columns="row", values=key)
+    out: list[tuple[Row, str | None, list[float]]] = []
+    for row in spec.rows:
+        if row.name == spec.reference:
+            continue
+        minus = (seeds[spec.reference] - seeds[row.name]).dropna()
+        kinds: dict[object, list[float]] = {}
+        for task in spec.tasks:
+            here = minus[minus.index.get_level_values("task") == task.name]
+            if len(here):
+                out.append((row, task.name, here.tolist()))
+            if len(here) >= FEWEST_SEEDS:
+                same = (task.dataset, task.positive, task.keep_positive)
+                kinds.setdefault(same, []).append(mean(here))
+        if len(kinds) >= FEWEST_TASKS:
+            out.append((row, None, [mean(values) for values in kinds.values()]))
     return out
 
 
@@ -196,7 +189,7 @@ def verdicts(spec: Spec, found: Sequence[Difference]) -> list[str]:
     A line a task, or a line a row where there are more tasks than rows.
     """
     compared = _compared(spec, found)
-    oracles = {row.name for row in spec.rows if row.oracle != "no"}
+    oracles = {row.name for row in spec.rows if row.sees_labels}
     said = []
     if _many_tasks(compared):
         for row in dict.fromkeys(d.row for d in found):
@@ -273,10 +266,8 @@ def _many_tasks(compared: Mapping[str | None, Sequence[str]]) -> bool:
     return len(compared) > max(FEW, len(rows))
 
 
-def _grid(
-    spec: Spec, found: Sequence[Difference]
-) -> tuple[list[str], dict[str, list[str]], list[str] | None]:
-    """Return the header, the cells of each line, and the groups of lines.
+def differences_grid(spec: Spec, found: Sequence[Difference]) -> Grid:
+    """Return the differences as a table.
 
     A line is a row, or a task where there are more of these.
     """
@@ -286,34 +277,12 @@ def _grid(
     def cell(row: str, task: str | None) -> str:
         return words.get((row, task), MISSING if row in compared[task] else "")
 
+    title = caption_of(spec)
     tasks = {OVER_TASKS if task is None else task: task for task in compared}
-    rows = {
-        r.name: r.group
-        for r in spec.rows
-        if any(r.name in names for names in compared.values())
-    }
+    named = {name for names in compared.values() for name in names}
+    rows = {row.name: row.group for row in spec.rows if row.name in named}
     if _many_tasks(compared):
-        lines = {name: [cell(r, t) for r in rows] for name, t in tasks.items()}
-        return ["", *rows], lines, None
-    lines = {r: [cell(r, t) for t in tasks.values()] for r in rows}
-    return ["", *tasks], lines, list(rows.values())
-
-
-def differences_markdown(spec: Spec, found: Sequence[Difference]) -> str:
-    """Return the differences as a Markdown table."""
-    header, rows, groups = _grid(spec, found)
-    lines = [[plain(name), *cells] for name, cells in rows.items()]
-    return markdown_grid(header, lines, groups)
-
-
-def _two_lines(words: str) -> str:
-    """Put what stands in brackets below the figure."""
-    figure, bracket, rest = words.partition(" (")
-    return f"{figure}<br><small>({rest}</small>" if bracket else figure
-
-
-def differences_html(spec: Spec, found: Sequence[Difference]) -> str:
-    """Return the differences as an HTML table; all names are escaped."""
-    header, rows, groups = _grid(spec, found)
-    lines = [(escape(n), [_two_lines(c) for c in cells]) for n, cells in rows.items()]
-    return html_grid(header, lines, caption_of(spec), groups)
+        by_task = [[name, *(cell(r, t) for r in rows)] for name, t in tasks.items()]
+        return Grid(title, ["", *rows], by_task)
+    by_row = [[r, *(cell(r, t) for t in tasks.values())] for r in rows]
+    return Grid(title, ["", *tasks], by_row, list(rows.values()))

@@ -51,6 +51,11 @@ class Record:
     commit: str = field(default_factory=lambda: commit())
     command: str = field(default_factory=lambda: command())
 
+    @property
+    def ran_on_gpu(self) -> bool:
+        """Whether it is of a run on a GPU."""
+        return not self.device.startswith("cpu")
+
 
 def versions() -> dict[str, str]:
     """Return the versions that shape a result."""
@@ -175,6 +180,33 @@ def _parsed(line: bytes, path: Path, number: int) -> Record:
             f"Line {number} of {path} is not a record: {error}. Take the line out, or "
             "the file back from version control."
         ) from None
+
+
+# --- records of cells ----------------------------------------------------------------
+
+
+def recorded(records: Iterable[Record]) -> dict[str, Record]:
+    """Return the record of each cell: its first success, else its last failure."""
+    found: dict[str, Record] = {}
+    for record in records:
+        cell = record.extra.get("cell")
+        if cell is None:
+            continue
+        if "total" not in record.seconds:
+            raise DataIntegrityError(
+                f"The record of cell {cell} ({record.variant}, seed {record.seed}) has "
+                "no total seconds. Take its line out of the file of records, or the "
+                "file back from version control."
+            )
+        if cell in found and not failed(found[cell]):
+            continue
+        found[cell] = record
+    return found
+
+
+def failed(record: Record) -> bool:
+    """Tell whether a record is of a run that raised."""
+    return "error" in record.extra
 
 
 def summarize(records: Iterable[Record], metric: str) -> tuple[float, float, int]:

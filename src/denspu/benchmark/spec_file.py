@@ -1,36 +1,44 @@
 """A spec's TOML file, read with nothing left to guess.
 
 Unknown keys are refused with the nearest known one: a misspelt setting must not run as
-a default. What keys mean to each other is checked in ``spec_checks.py``.
+a default.
 """
 
 from __future__ import annotations
 
+import importlib
 import tomllib
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
-from denspu.benchmark.spec import Row, Spec, Task
-from denspu.benchmark.spec_checks import check_spec
+from pydantic import TypeAdapter, ValidationError
+
+from denspu._parameters import OneOf, Part, check_parameters
+from denspu._registry import Entry, Kind, registry, resolve_part
+from denspu.benchmark.spec import (
+    METRICS,
+    OF_THE_WALK,
+    OVER_TASKS,
+    SUPERVISED,
+    Row,
+    Spec,
+    Task,
+    cells_of,
+)
 from denspu.data._sets import find_set
 from denspu.exceptions import InvalidParameterError, did_you_mean
 
-WORDS: dict[str, tuple[str, ...]] = {
-    "scenario": ("one-sample", "two-sample"),
-    "mechanism": ("scar", "sar"),
-    "share_of": ("positives", "training set"),
-    "prior": ("none", "true", "estimate"),
-    "encoder": ("own", "shared"),
-    "oracle": ("no", "negatives", "all"),
-    "cut": ("own", "true prior"),
-    "device": ("any", "cpu"),
-    "selection": ("last", "label-free"),
-    "layout": ("metrics", "tasks"),
-}
+RESERVED = ("random_state", "device", "verbose", "prior", "scenario")
+"""Parameters that no row may set: they follow from spec, task, row and command."""
+RESERVED_OF_PARTS = ("random_state", "device", "verbose")
+
 FROM_THE_FILE = ("name", "path")
 """What a spec does not say of itself."""
+
+# --- reading ------------------------------------------------------------------------
 
 
 def load_spec(path: str | Path) -> Spec:
@@ -68,18 +76,62 @@ def parse_spec(table: Mapping[str, Any], name: str) -> Spec:
                 f"{where} gives itself a {key}. That of its file is meant: leave it "
                 "out."
             )
-    given = {"name": name, **table}
-    given["tasks"] = tuple(
-        _in_order(_part(Task, t, f"task {i + 1} of {where}"))
-        for i, t in enumerate(_tables(given, "tasks", where))
-    )
-    given["rows"] = tuple(
-        _part(Row, r, f"row {i + 1} of {where}")
-        for i, r in enumerate(_tables(given, "rows", where))
-    )
-    spec = cast(Spec, _part(Spec, given, where))
+    given = {**table, "name": name}
+    try:
+        spec = TypeAdapter(Spec).validate_python(given)
+    except ValidationError as error:
+        raise InvalidParameterError(_in_words(error, given, where)) from None
+    spec = replace(spec, tasks=tuple(map(_in_order, spec.tasks)))
     check_spec(spec, where)
     return spec
+
+
+def _in_words(error: ValidationError, given: Mapping[str, Any], where: str) -> str:
+    """Say what is wrong first: where, the key, its value and what is allowed."""
+    fault = error.errors()[0]
+    kind: Any = Spec
+    table: Any = given
+    place = list(fault["loc"])
+    if len(place) > 1 and isinstance(place[1], int) and place[0] in KINDS_OF_TABLES:
+        tables, number = str(place[0]), place[1]
+        where = f"{tables[:-1]} {number + 1} of {where}"
+        kind, table = KINDS_OF_TABLES[tables], given[tables][number]
+        place = place[2:]
+    if not place:
+        return f"{where} must be a table, not {table!r}."
+    key, value = str(place[0]), fault["input"]
+    if fault["type"] == "unexpected_keyword_argument":
+        known = [f.name for f in fields(kind)]
+        known = [k for k in known if kind is not Spec or k not in FROM_THE_FILE]
+        return (
+            f"{where} has no setting {key!r}.{did_you_mean(key, known)} "
+            f"It takes: {', '.join(known)}."
+        )
+    if kind is Spec and key in KINDS_OF_TABLES:
+        if isinstance(table.get(key), Mapping):
+            return (
+                f"{where} has [{key}] as one table. There may be several: write "
+                f"[[{key}]]."
+            )
+        return f"{where} has no {key}. Write at least one [[{key}]] table."
+    if fault["type"] == "missing":
+        return f"{where} lacks {key!r}."
+    if fault["type"] == "literal_error":
+        allowed = fault["ctx"]["expected"]
+        words = allowed.replace(" or ", ", ").replace("'", "").split(", ")
+        hint = did_you_mean(str(value), words)
+        return f"{key}={value!r} of {where} must be {allowed}.{hint}"
+    if key == "printed":
+        key = ".".join(map(str, place))
+        allowed = "a number in percent, above 1"
+    else:
+        value = table[key]
+        allowed = kind.__pydantic_fields__[key].description
+    allowed = allowed or fault["msg"].removeprefix("Input should be ")
+    return f"{key}={value!r} of {where} must be {allowed}."
+
+
+KINDS_OF_TABLES = {"tasks": Task, "rows": Row}
 
 
 def _in_order(task: Task) -> Task:
@@ -91,77 +143,251 @@ def _in_order(task: Task) -> Task:
     return replace(task, positive=None if positive == usual else positive)
 
 
-def _tables(given: Mapping[str, Any], key: str, where: str) -> list[Any]:
-    found = given.get(key)
-    if isinstance(found, Mapping):
+# --- what keys must mean to each other ----------------------------------------------
+
+
+def check_spec(spec: Spec, where: str) -> None:
+    """Check what the declared types alone cannot know."""
+    rows, tasks = [r.name for r in spec.rows], [t.name for t in spec.tasks]
+    _unique("task", tasks, where)
+    _unique("row", rows, where)
+    _unique("seed", map(str, spec.seeds), where)
+    _unique("metric", spec.metrics, where)
+    if spec.metrics[0] in OF_THE_WALK:
         raise InvalidParameterError(
-            f"{where} has [{key}] as one table. There may be several: write [[{key}]]."
+            f"metrics of {where} begins with {spec.metrics[0]!r}, which methods other "
+            f"than dens_pu have not. Let one of these lead: {', '.join(METRICS)}."
         )
-    if not isinstance(found, list) or not found:
+    if spec.reference is not None:
+        _known("reference", spec.reference, rows, where)
+    _refuse_reserved(spec.shared_encoder, f"shared_encoder of {where}")
+    try:
+        build = registry().get("contrastive", "encoder").build
+        check_parameters(build(**spec.shared_encoder))
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"shared_encoder of {where}: {error}") from None
+    for task in spec.tasks:
+        _check_task(task, where)
+        if not spec.rows_of(task):
+            raise InvalidParameterError(
+                f"No row of {where} runs on task {task.name!r}. Name it in a row, or "
+                "take it out."
+            )
+    for row in spec.rows:
+        for name in (*(row.tasks or ()), *row.printed):
+            _known(f"task of row {row.name!r}", name, tasks, where)
+        for metric in (m for claims in row.printed.values() for m in claims):
+            _known(f"printed metric of row {row.name!r}", metric, METRICS, where)
+        _unique(f"in row {row.name!r} the seed", map(str, row.seeds or ()), where)
+        if not set(row.seeds or ()) <= set(spec.seeds):
+            raise InvalidParameterError(
+                f"seeds={list(row.seeds or ())} of row {row.name!r} in {where} must be "
+                f"some of the table's: {', '.join(map(str, spec.seeds))}. Leave it out "
+                "for all of them."
+            )
+        ran = [t for t in spec.tasks if row.tasks is None or t.name in row.tasks]
+        _check_row(row, ran, f"Row {row.name!r} of {where}")
+    _check_groups(spec.rows, where)
+    _check_twins(spec, where)
+
+
+def _check_task(task: Task, where: str) -> None:
+    if task.name == OVER_TASKS:
         raise InvalidParameterError(
-            f"{where} has no {key}. Write at least one [[{key}]] table."
+            f"A task of {where} is called {task.name!r}. Give it a name of its own."
         )
-    return found
+    classes = len(find_set(task.dataset).class_names)
+    if task.positive is not None and not set(task.positive) < set(range(classes)):
+        raise InvalidParameterError(
+            f"positive={list(task.positive)} of task {task.name!r} in {where} must "
+            f"name classes of {task.dataset}, 0 to {classes - 1}, and leave some "
+            "for the negatives."
+        )
+    if isinstance(task.n_labeled, int) and task.share_of != "positives":
+        raise InvalidParameterError(
+            f"share_of={task.share_of!r} of task {task.name!r} in {where} needs a "
+            f"share as n_labeled, and {task.n_labeled} is a count."
+        )
 
 
-def _part(kind: type, given: Mapping[str, Any], where: str) -> Any:
-    """Build one dataclass from a table, refusing what it does not know."""
-    if not isinstance(given, Mapping):
-        raise InvalidParameterError(f"{where} must be a table, not {given!r}.")
-    known = {f.name: f for f in fields(kind)}
-    for key in given:
-        if key not in known:
-            words = [k for k in known if kind is not Spec or k not in FROM_THE_FILE]
+def _check_row(row: Row, tasks: Sequence[Task], who: str) -> None:
+    _refuse_reserved(row.parameters, who)
+    supervised = row.method == SUPERVISED
+    if supervised != row.sees_labels:
+        raise InvalidParameterError(
+            f"{who} has method={row.method!r} and oracle={row.oracle!r}. True labels "
+            "are for method='supervised' alone, and it needs them: oracle='negatives' "
+            "or 'all'."
+        )
+    if supervised:
+        for key, usual in (("prior", "none"), ("selection", "last"), ("cut", "own")):
+            if getattr(row, key) != usual:
+                raise InvalidParameterError(
+                    f"{who} has {key}={getattr(row, key)!r}, which is of no use to "
+                    "method='supervised': leave it out."
+                )
+    elif row.encoder == "shared" and "encoder" in row.parameters:
+        raise InvalidParameterError(
+            f"{who} has encoder='shared' and an encoder of its own among the "
+            "parameters. Keep one of them."
+        )
+    elif row.encoder == "shared" and row.keeps_to_cpu:
+        raise InvalidParameterError(
+            f"{who} has encoder='shared' and device={row.device!r}, and shared "
+            "encoders are trained where the run is told. Leave the device out."
+        )
+    entry = entry_of(row.method, who)
+    if not supervised:
+        _check_prior(row, entry, who)
+    for task in tasks:
+        if not supervised and entry.scenario not in (None, "any", task.scenario):
             raise InvalidParameterError(
-                f"{where} has no setting {key!r}.{did_you_mean(key, words)} "
-                f"It takes: {', '.join(words)}."
+                f"{who} has method={row.method!r}, which is for the {entry.scenario} "
+                f"scenario, and task {task.name!r} is {task.scenario}. Name its tasks "
+                "in the row."
             )
-    for key, f in known.items():
-        required = f.default is MISSING and f.default_factory is MISSING
-        if required and key not in given:
-            raise InvalidParameterError(f"{where} lacks {key!r}.")
-    checked = {k: _value(k, str(known[k].type), v, where) for k, v in given.items()}
-    return kind(**checked)
+    method = _built(entry, row, who)
+    if row.prior == "true" and hasattr(method, "_learns_from_prior"):
+        _refuse_unused_prior(method, row, {task.scenario for task in tasks}, who)
 
 
-def _value(key: str, kind: str, value: Any, where: str) -> Any:
-    """Check one value by the type its field declares; lists become tuples."""
-    if key in WORDS:
-        if value not in WORDS[key]:
-            allowed = " or ".join(repr(word) for word in WORDS[key])
+def _check_prior(row: Row, entry: Entry, who: str) -> None:
+    allowed: tuple[str, ...]
+    if entry.needs_prior:
+        needs, allowed = "needs a class prior", ("true", "estimate")
+    elif "prior" in entry.takes():
+        needs = "estimates a class prior by itself unless it is told"
+        allowed = ("none", "true")
+    else:
+        needs, allowed = "takes no class prior", ("none",)
+    if row.prior not in allowed:
+        raise InvalidParameterError(
+            f"{who} has prior={row.prior!r}, and {row.method!r} {needs}: use "
+            f"{' or '.join(map(repr, allowed))}."
+        )
+
+
+def _refuse_unused_prior(method: Any, row: Row, scenarios: set[str], who: str) -> None:
+    """Refuse a true prior for a row that would go on as if it had none."""
+    for scenario in sorted(scenarios):
+        if hasattr(method, "scenario"):
+            method.set_params(scenario=scenario)
+        if not method._learns_from_prior():
             raise InvalidParameterError(
-                f"{key}={value!r} of {where} must be {allowed}."
-                f"{did_you_mean(str(value), WORDS[key])}"
+                f"{who} has prior='true', and {row.method!r} with these parameters "
+                f"makes no use of it on {scenario} data. Leave the prior out, or cut "
+                "at it with cut='true prior'."
             )
-        return value
-    if kind.startswith("tuple"):
-        if not isinstance(value, list | tuple):
-            example = '["one", "two"]' if "str" in kind else "[0, 1]"
+
+
+def _check_groups(rows: Sequence[Row], where: str) -> None:
+    """Refuse a group that begins a second time further down."""
+    headings = [name for name, _ in groupby(row.group for row in rows)]
+    for name in headings:
+        if headings.count(name) > 1:
+            of = f"of group {name!r}" if name else "without a group"
             raise InvalidParameterError(
-                f"{key}={value!r} of {where} must be a list, such as {example}."
+                f"The rows {of} in {where} do not stand together. Put them below each "
+                "other, or give those further down another group."
             )
-        of = str if "str" in kind else int if "int" in kind else object
-        if not all(isinstance(v, of) and not isinstance(v, bool) for v in value):
+
+
+def _check_twins(spec: Spec, where: str) -> None:
+    """Refuse two rows, or two tasks, that would be the same runs."""
+    seen: dict[str, str] = {}
+    for cell in cells_of(spec):
+        other = seen.setdefault(cell.id, cell.title)
+        if other != cell.title:
             raise InvalidParameterError(
-                f"{key}={value!r} of {where} must hold {of.__name__} values only."
+                f"{where} asks for one run twice: {other}, and {cell.title}. Take one "
+                "out."
             )
-        return tuple(value)
-    if kind.startswith("Mapping"):
-        if not isinstance(value, Mapping):
-            raise InvalidParameterError(f"{key} of {where} must be a table.")
-        return dict(value)
-    if kind == "bool":
-        if not isinstance(value, bool):
+
+
+def _refuse_reserved(parameters: Mapping[str, Any], who: str) -> None:
+    for name in parameters:
+        _, of_a_part, last = name.rpartition("__")
+        if last in (RESERVED_OF_PARTS if of_a_part else RESERVED):
             raise InvalidParameterError(
-                f"{key}={value!r} of {where} must be true or false."
+                f"{who} sets {name!r}, which the benchmark itself decides: seeds "
+                "from the spec, scenario from the task, prior from the row's 'prior', "
+                "device from the command. Leave it out."
             )
-        return value
-    wanted: tuple[type, ...] = (str,)
-    if "float" in kind:
-        wanted = (int, float)
-    elif kind.startswith("int"):
-        wanted = (int,)
-    if not isinstance(value, wanted) or isinstance(value, bool):
-        names = " or ".join(t.__name__ for t in wanted)
-        raise InvalidParameterError(f"{key}={value!r} of {where} must be {names}.")
-    return value
+
+
+def _unique(what: str, names: Iterable[str], where: str) -> None:
+    names = list(names)
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise InvalidParameterError(
+            f"{where} has {what} {', '.join(sorted(twice))} twice."
+        )
+
+
+def _known(what: str, word: str, allowed: Sequence[str], where: str) -> None:
+    if word not in allowed:
+        raise InvalidParameterError(
+            f"{what} {word!r} of {where} is not known.{did_you_mean(word, allowed)} "
+            f"Known: {', '.join(allowed)}."
+        )
+
+
+# --- methods ------------------------------------------------------------------------
+
+
+def entry_of(method: str, who: str = "A row") -> Entry:
+    """Return what is known of a method: of the registry, or by import path.
+
+    Raises
+    ------
+    InvalidParameterError
+        If nothing is called so, or a class of one's own cannot be imported or used.
+    """
+    if method == SUPERVISED:
+        return Entry(SUPERVISED, "method", "denspu.benchmark.work:Supervised", "")
+    if ":" not in method:
+        return registry().get(method)
+    module, _, name = method.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidParameterError(
+            f"{who} has method={method!r}, which cannot be imported: {error}. Write "
+            "'package.module:Class', and install the package or name its folder in "
+            "PYTHONPATH."
+        ) from None
+    if not isinstance(found, type) or not all(
+        callable(getattr(found, verb, None)) for verb in ("fit", "decision_function")
+    ):
+        raise InvalidParameterError(
+            f"{who} has method={method!r}, which is no class with fit(X, y) and "
+            "decision_function(X)."
+        )
+    needs_prior = bool(getattr(found, "needs_prior", False))
+    return Entry(method, "method", method, "", needs_prior=needs_prior)
+
+
+def _built(entry: Entry, row: Row, who: str) -> Any:
+    """Return the method; parameters that it or a part of it has not are refused."""
+    try:
+        method: Any = entry.build(**row.parameters)
+        rules: Mapping[str, Any] = getattr(method, "_rules", {})
+        if rules:
+            check_parameters(method)
+        for name, allowed in rules.items():
+            for rule in allowed:
+                if isinstance(rule, Part) and _names_a_part(method, name):
+                    kind = cast(Kind, rule.kind)
+                    part = resolve_part(getattr(method, name), kind, argument=name)
+                    if hasattr(part, "_rules"):
+                        check_parameters(part)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"{who} cannot be built. {error}") from None
+    return method
+
+
+def _names_a_part(method: Any, name: str) -> bool:
+    """Tell whether a parameter is left to one of its part's names, or an object."""
+    words = [r for r in method._rules[name] if isinstance(r, OneOf)]
+    value = getattr(method, name)
+    return value != "auto" and not any(rule.allows(value) for rule in words)

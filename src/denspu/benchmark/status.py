@@ -7,12 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from denspu._words import many
-from denspu.benchmark.cells import Cell, cells_of, failed, recorded
-from denspu.benchmark.markup import markdown_grid, plain
-from denspu.benchmark.pace import ran_on_gpu
-from denspu.benchmark.record import Record
-from denspu.benchmark.spec import Spec
-from denspu.benchmark.tables import MISSING, span_words
+from denspu.benchmark.record import Record, failed, recorded
+from denspu.benchmark.spec import Cell, Spec, cells_of
+from denspu.benchmark.tables import MISSING, markdown_grid, plain, span_words
 from denspu.benchmark.work import Place, encoder_folder
 
 ENCODERS = "encoders that rows share"
@@ -119,7 +116,7 @@ class Times:
             record = known.get(cell.id)
             if record is None or failed(record):
                 continue
-            if ran_on_gpu(record) != (self.on_gpu and not cell.row.keeps_to_cpu):
+            if record.ran_on_gpu != (self.on_gpu and not cell.row.keeps_to_cpu):
                 continue
             seconds = record.seconds["total"] / record.extra.get("jobs", 1)
             self.cells.setdefault(cell.id, []).append(seconds)

@@ -1,18 +1,29 @@
 """Records → tables: mean ± standard deviation over seeds beside the printed value.
 
-A table is data; :mod:`denspu.benchmark.markup` shows it. Cells that failed or were not
-run are said, never left out.
+Cells that failed or were not run are said, never left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import mean, median, stdev
+from html import escape
+from statistics import mean, median, stdev  # exact, so that figures round alike
+from typing import Any, TypeVar
 
-from denspu.benchmark.cells import Cell, cells_of, failed, recorded
-from denspu.benchmark.record import Record
-from denspu.benchmark.spec import OF_THE_WALK, Row, Spec, Task
+from denspu.benchmark.record import Record, failed, recorded
+from denspu.benchmark.spec import METRICS, OF_THE_WALK, Cell, Row, Spec, Task, cells_of
+from denspu.exceptions import MissingDependencyError
+
+try:
+    from pandas import DataFrame
+except ImportError as error:
+    raise MissingDependencyError(
+        "Tables of a benchmark need pandas: pip install 'denspu[bench]'"
+    ) from error
+
+T = TypeVar("T")
 
 MISSING = "–"
 TITLES = {
@@ -59,13 +70,6 @@ class Value:
         return self.mean - min(self.by_seed), max(self.by_seed) - self.mean
 
     @property
-    def difference(self) -> float | None:
-        """Ours minus the printed value."""
-        if self.mean is None or self.printed is None:
-            return None
-        return self.mean - self.printed
-
-    @property
     def words(self) -> str:
         """Show mean and spread."""
         if self.mean is None:
@@ -74,63 +78,184 @@ class Value:
         return f"{self.mean:.2f}{spread}"
 
     @property
-    def beside(self) -> str:
-        """Show the printed value and the difference; empty where none is printed."""
+    def words_beside_printed(self) -> str:
+        """Show also the printed value and the difference where one is printed."""
         if self.printed is None:
-            return ""
-        if self.difference is None:
-            return f"{self.printed:.2f}"
-        return f"{self.printed:.2f}, {signed(self.difference)}"
+            return self.words
+        if self.mean is None:
+            return f"{self.words} ({self.printed:.2f})"
+        return f"{self.words} ({self.printed:.2f}, {signed(self.mean - self.printed)})"
+
+
+# --- grids of words, as Markdown and HTML --------------------------------------------
 
 
 @dataclass(frozen=True)
-class Line:
-    """One row of a table."""
-
-    name: str
-    values: tuple[Value | None, ...]
-    """``None`` where the spec does not ask for a run."""
-    seeds: str
-    """How many seeds, and what went wrong with the others."""
-    seconds: str
-    is_reference: bool = False
-    group: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows × metrics of one task, or rows × tasks of one metric."""
+class Grid:
+    """A table whose cells are words already; the first of a line is its name."""
 
     title: str
-    columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    header: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    groups: Sequence[str] | None = None
+    """The heading that each line belongs under; empty for none."""
+    bold: str | None = None
+    """The name of the line that others are compared with."""
+    words: int = 0
+    """How many columns at the right hold words, not figures."""
 
-    @property
-    def has_printed(self) -> bool:
-        """Tell whether the paper prints any of these figures."""
-        return any(v and v.printed is not None for r in self.lines for v in r.values)
+    def markdown(self) -> str:
+        """Return it as Markdown."""
+        lines = [[self._marked(line[0]), *map(plain, line[1:])] for line in self.lines]
+        return markdown_grid(self.header, lines, self.groups)
+
+    def _marked(self, name: str) -> str:
+        return f"**{plain(name)}**" if name == self.bold else plain(name)
+
+    def html(self) -> str:
+        """Return it as an HTML element; all words are escaped."""
+        head = "".join(f'<th scope="col">{escape(word)}</th>' for word in self.header)
+        bodies: list[list[str]] = [[]]
+        groups = self.groups or [""] * len(self.lines)
+        for group, line in under_headings(self.lines, groups):
+            if line is None:
+                bodies.append([self._html_heading(group)])
+            else:
+                bodies[-1].append(self._html_line(line))
+        body = "\n".join(
+            "\n".join(["<tbody>", *rows, "</tbody>"]) for rows in bodies if rows
+        )
+        return (
+            f"<table>\n<caption>{escape(self.title)}</caption>\n"
+            f"<thead><tr>{head}</tr></thead>\n{body}\n</table>"
+        )
+
+    def _html_line(self, line: Sequence[str]) -> str:
+        name = escape(line[0])
+        name = f"<strong>{name}</strong>" if line[0] == self.bold else name
+        figures = len(line) - self.words
+        cells = [_small(escape(cell)) for cell in line[1:figures]]
+        cells += [f"<span>{escape(cell)}</span>" for cell in line[figures:]]
+        told = "".join(f"<td>{cell}</td>" for cell in cells)
+        return f'<tr><th scope="row">{name}</th>{told}</tr>'
+
+    def _html_heading(self, name: str) -> str:
+        """Return a line that names those below it; its words stay in sight."""
+        span, words = len(self.header), f"<span>{escape(name)}</span>"
+        return f'<tr><th scope="rowgroup" colspan="{span}">{words}</th></tr>'
 
 
-# --- from records to tables ---------------------------------------------------------
+def _small(figure: str) -> str:
+    """Put a spread in small type, and what stands in brackets below the figure."""
+    figure = re.sub(r" (± [\d.,]+)", r" <small>\1</small>", figure)
+    return re.sub(r" (\(.*\))$", r"<br><small>\1</small>", figure)
+
+
+def under_headings(
+    lines: Sequence[T], groups: Sequence[str]
+) -> Iterator[tuple[str, T | None]]:
+    """Yield lines, and before the first of each group its name with no line."""
+    last = ""
+    for line, group in zip(lines, groups, strict=True):
+        if group and group != last:
+            yield group, None
+        last = group
+        yield group, line
+
+
+def markdown_grid(
+    header: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    groups: Sequence[str] | None = None,
+) -> str:
+    """Return a Markdown table with its columns in line; figures to the right.
+
+    Where lines have groups, the name of each stands in a line of its own.
+    """
+    header = [plain(word) for word in header]
+    if groups is not None:
+        empty = [""] * (len(header) - 1)
+        lines = [
+            [f"*{plain(group)}*", *empty] if line is None else line
+            for group, line in under_headings(lines, groups)
+        ]
+    widths = [max(3, *map(len, column)) for column in zip(header, *lines, strict=True)]
+
+    def row(cells: Sequence[str]) -> str:
+        first, *others = (
+            c.rjust(w) if i else c.ljust(w)
+            for i, (c, w) in enumerate(zip(cells, widths, strict=True))
+        )
+        return f"| {' | '.join([first, *others])} |"
+
+    rule = ["-" * widths[0], *(f"{'-' * (w - 1)}:" for w in widths[1:])]
+    return "\n".join([row(header), row(rule), *map(row, lines)])
+
+
+def plain(text: str) -> str:
+    """Return text that Markdown shows as it is, on one line."""
+    for mark, safe in (("\\", "\\\\"), ("|", "\\|"), ("*", "\\*"), ("`", "\\`")):
+        text = text.replace(mark, safe)
+    return " ".join(text.replace("<", "&lt;").split())
+
+
+# --- records as frames --------------------------------------------------------------
+
+
+def frame_of(records: Iterable[Record]) -> DataFrame:
+    """Return records as a frame: who, where, metrics in percent, and seconds in all.
+
+    The record itself is the column ``record``.
+    """
+    return DataFrame(
+        {
+            "dataset": record.dataset,
+            "method": record.method,
+            "variant": record.variant,
+            "seed": record.seed,
+            "n_labeled": record.n_labeled,
+            "device": record.device,
+            "seconds": record.seconds.get("total"),
+            **{name: 100 * value for name, value in record.metrics.items()},
+            "record": record,
+        }
+        for record in records
+    )
 
 
 class Found:
     """The cells of a spec and their records."""
 
-    def __init__(self, spec: Spec, records: Sequence[Record]) -> None:
+    def __init__(self, spec: Spec, records: Iterable[Record]) -> None:
         self.spec = spec
-        self.cells: dict[tuple[str, str], list[Cell]] = {}
-        for cell in cells_of(spec):
-            self.cells.setdefault((cell.row.name, cell.task.name), []).append(cell)
+        self.cells = cells_of(spec)
         by_cell = recorded(records)
-        ids = {cell.id for group in self.cells.values() for cell in group}
-        self.records = {i: r for i, r in by_cell.items() if i in ids}
+        ids = {cell.id for cell in self.cells}
+        self.records = {i: record for i, record in by_cell.items() if i in ids}
         self.strangers = len(by_cell) - len(self.records)
+        self.frame = DataFrame([self._line(cell) for cell in self.cells])
+        """A line for each cell: its row, task and seed, its record if there is one,
+        and figures in percent."""
+        by = self.frame.groupby(["row", "task"], sort=False)
+        self._parts: dict[Any, DataFrame] = dict(iter(by))
+
+    def _line(self, cell: Cell) -> dict[str, Any]:
+        record = self.records.get(cell.id)
+        keys = (*METRICS, *OF_THE_WALK)
+        figures: dict[str, float | None] = dict.fromkeys(keys)
+        if record is not None and not failed(record):
+            oracle = record.extra.get("oracle", {})
+            known = {**record.metrics, **{k: oracle.get(k) for k in OF_THE_WALK}}
+            figures = {
+                k: None if known.get(k) is None else 100 * known[k] for k in keys
+            }
+        place = {"row": cell.row.name, "task": cell.task.name, "seed": cell.seed}
+        return {**place, "record": record, **figures}
 
     def all_of(self, row: Row, task: Task) -> list[Record]:
         """Return the records of a row on a task, failures too."""
-        cells = self.cells.get((row.name, task.name), ())
-        return [self.records[c.id] for c in cells if c.id in self.records]
+        part = self._parts.get((row.name, task.name))
+        return [] if part is None else [r for r in part["record"] if r is not None]
 
     def good(self, row: Row, task: Task) -> list[Record]:
         """Return the records of a row on a task that hold figures."""
@@ -138,22 +263,33 @@ class Found:
 
     def expected(self, row: Row, task: Task) -> int:
         """Return how many cells a row has on a task."""
-        return len(self.cells.get((row.name, task.name), ()))
+        return len(self._parts.get((row.name, task.name), ()))
 
     def by_seed(self, row: Row, task: Task, key: str) -> dict[int, float]:
         """Return a figure in percent for each seed that has it."""
-        found = ((r.seed, figure_of(r, key)) for r in self.good(row, task))
-        return {seed: 100 * value for seed, value in found if value is not None}
+        part = self._parts.get((row.name, task.name))
+        if part is None:
+            return {}
+        return dict(part[["seed", key]].dropna().itertuples(index=False, name=None))
+
+    def means(self, key: str) -> DataFrame:
+        """Return the mean of a figure over seeds: rows × tasks."""
+        by = self.frame.dropna(subset=[key]).groupby(["row", "task"], sort=False)
+        return by[key].agg(mean).unstack("task")
 
 
-def figure_of(record: Record, key: str) -> float | None:
-    """Return a metric, or a figure of the walk's oracle, in 0-1."""
-    if key in OF_THE_WALK:
-        return record.extra.get("oracle", {}).get(key)
-    return record.metrics.get(key)
+# --- tables -------------------------------------------------------------------------
 
 
-def tables_of(spec: Spec, records: Sequence[Record]) -> list[Table]:
+@dataclass(frozen=True)
+class Table(Grid):
+    """Rows × metrics of one task, or rows × tasks of one metric."""
+
+    has_printed: bool = False
+    """Whether the paper prints any of these figures."""
+
+
+def tables_of(spec: Spec, records: Iterable[Record]) -> list[Table]:
     """Return the tables of a spec.
 
     With ``layout="metrics"`` one for each task. With ``layout="tasks"`` one of the
@@ -163,50 +299,70 @@ def tables_of(spec: Spec, records: Sequence[Record]) -> list[Table]:
     found = Found(spec, records)
     if spec.layout == "metrics":
         return [_by_metric(found, task) for task in spec.tasks]
+    parts = [list(spec.tasks)]
+    if len(spec.tasks) > MOST_TASKS:
+        names = dict.fromkeys(task.dataset for task in spec.tasks)
+        parts = [[t for t in spec.tasks if t.dataset == name] for name in names]
     keys = [spec.metrics[0], *_walk_keys(found, spec.tasks)]
-    tables = [_by_task(found, key, part) for key in keys for part in _parts(spec.tasks)]
+    tables = [_by_task(found, key, part) for key in keys for part in parts]
     return [table for table in tables if table.lines]
 
 
-def _parts(tasks: Sequence[Task]) -> list[list[Task]]:
-    """Return the tasks of each table: all, or those of a data set if there are many."""
-    if len(tasks) <= MOST_TASKS:
-        return [list(tasks)]
-    names = dict.fromkeys(task.dataset for task in tasks)
-    return [[task for task in tasks if task.dataset == name] for name in names]
+def _walk_keys(found: Found, tasks: Sequence[Task]) -> list[str]:
+    frame = found.frame[found.frame["task"].isin([t.name for t in tasks])]
+    unasked = [key for key in UNASKED if key not in found.spec.metrics]
+    return [key for key in unasked if frame[key].notna().any()]
 
 
 def _by_metric(found: Found, task: Task) -> Table:
     keys = [*found.spec.metrics, *_walk_keys(found, [task])]
     lines = [
-        _line(found, row, [task], [_value(found, row, task, key) for key in keys])
+        (row, [task], [_value(found, row, task, key) for key in keys])
         for row in found.spec.rows
         if found.expected(row, task) or task.name in row.printed
     ]
-    return Table(task.name, tuple(map(title_of, keys)), tuple(lines))
+    return _table(found, task.name, [title_of(key) for key in keys], lines)
 
 
 def _by_task(found: Found, key: str, tasks: Sequence[Task]) -> Table:
     lines = []
     for row in found.spec.rows:
         values = [_value(found, row, task, key) for task in tasks]
-        if key in OF_THE_WALK and not any(v and v.by_seed for v in values):
-            continue
-        lines.append(_line(found, row, tasks, values))
+        if key not in OF_THE_WALK or any(v and v.by_seed for v in values):
+            lines.append((row, tasks, values))
     title = title_of(key)
     title = title[0].upper() + title[1:]
     if len(tasks) < len(found.spec.tasks):
         title += f" on {tasks[0].dataset}"
-    return Table(title, tuple(task.name for task in tasks), tuple(lines))
+    return _table(found, title, [task.name for task in tasks], lines)
 
 
-def _walk_keys(found: Found, tasks: Sequence[Task]) -> list[str]:
-    return [
-        key
-        for key in UNASKED
-        if key not in found.spec.metrics
-        and any(found.by_seed(r, t, key) for t in tasks for r in found.spec.rows)
-    ]
+def _table(
+    found: Found,
+    title: str,
+    columns: Sequence[str],
+    lines: Sequence[tuple[Row, Sequence[Task], Sequence[Value | None]]],
+) -> Table:
+    return Table(
+        title=title,
+        header=["", *columns, "seeds", "seconds"],
+        lines=[
+            [
+                row.name,
+                *("" if v is None else v.words_beside_printed for v in values),
+                *_seeds_and_seconds(found, row, tasks),
+            ]
+            for row, tasks, values in lines
+        ],
+        groups=[row.group for row, _, _ in lines],
+        bold=found.spec.reference,
+        words=2,
+        has_printed=any(
+            v is not None and v.printed is not None
+            for _, _, values in lines
+            for v in values
+        ),
+    )
 
 
 def _value(found: Found, row: Row, task: Task, key: str) -> Value | None:
@@ -222,33 +378,24 @@ def _value(found: Found, row: Row, task: Task, key: str) -> Value | None:
     return Value(by_seed, printed)
 
 
-def _line(
-    found: Found, row: Row, tasks: Sequence[Task], values: list[Value | None]
-) -> Line:
-    asked = [t for t in tasks if found.expected(row, t)]
-    return Line(
-        name=row.name,
-        values=tuple(values),
-        seeds=_seeds(found, row, asked),
-        seconds=_seconds([found.good(row, t) for t in asked]) if asked else "",
-        is_reference=row.name == found.spec.reference,
-        group=row.group,
-    )
-
-
-def _seeds(found: Found, row: Row, tasks: Sequence[Task]) -> str:
-    """Say how many seeds there are, and what became of the others."""
+def _seeds_and_seconds(
+    found: Found, row: Row, tasks: Sequence[Task]
+) -> tuple[str, str]:
+    """Say how many seeds there are, what became of the others, and the seconds."""
+    tasks = [t for t in tasks if found.expected(row, t)]
+    if not tasks:
+        return "", ""
     counts = [len(found.good(row, t)) for t in tasks]
-    if not counts:
-        return ""
     low, high = min(counts), max(counts)
-    text = str(low) if low == high else f"{low} to {high}"
+    seeds = str(low) if low == high else f"{low} to {high}"
     faults: dict[str, list[str]] = {}
     for task in tasks:
         if words := _fault(found, row, task):
             faults.setdefault(words, []).append(task.name)
-    said = [words + _on(names, len(tasks)) for words, names in faults.items()]
-    return f"{text} ({'; '.join(said)})" if said else text
+    if faults:
+        said = [words + _on(names, len(tasks)) for words, names in faults.items()]
+        seeds += f" ({'; '.join(said)})"
+    return seeds, _seconds([found.good(row, t) for t in tasks])
 
 
 def _on(names: Sequence[str], of: int) -> str:
@@ -262,8 +409,7 @@ def _on(names: Sequence[str], of: int) -> str:
 
 def _fault(found: Found, row: Row, task: Task) -> str:
     """Say how many cells of a row failed or were not run; empty if none."""
-    all_cells = found.expected(row, task)
-    there = found.all_of(row, task)
+    all_cells, there = found.expected(row, task), found.all_of(row, task)
     errors = [error_name(r) for r in there if failed(r)]
     said = []
     if errors:
@@ -286,17 +432,15 @@ def _seconds(by_task: Sequence[Sequence[Record]]) -> str:
     Of several tasks the least and the most: a median over all of them may be a time
     that none took.
     """
-    recorded = [records for records in by_task if records]
-    if not recorded:
+
+    def medians(key: str) -> list[float]:
+        times = [[r.seconds[key] for r in rs if key in r.seconds] for rs in by_task]
+        return [median(some) for some in times if some]
+
+    own, shared = medians("total"), medians("shared_encoder")
+    if not own:
         return MISSING
-    text = span_words([median(r.seconds["total"] for r in rs) for rs in recorded])
-    shared = [
-        [r.seconds["shared_encoder"] for r in records if "shared_encoder" in r.seconds]
-        for records in recorded
-    ]
-    if not any(shared):
-        return text
-    return f"{text} + encoder {span_words([median(s) for s in shared if s])}"
+    return span_words(own) + (f" + encoder {span_words(shared)}" if shared else "")
 
 
 # --- words --------------------------------------------------------------------------

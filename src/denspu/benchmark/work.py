@@ -1,4 +1,7 @@
-"""Run one cell: make the data, build the method, fit, measure."""
+"""Do one job of a benchmark: make the data, build the method, fit, measure.
+
+A job is a cell, or the encoder that several cells share.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,34 @@ import warnings
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from sklearn.frozen import FrozenEstimator
+from torch import Tensor
+from torch.nn.functional import softplus
 
 from denspu._machine import resolve_device
 from denspu._random import Randomness
-from denspu._registry import prepare_part, registry
-from denspu.benchmark.cells import Cell
+from denspu._registry import prepare_part
+from denspu._typing import BoolArray, IntArray
+from denspu._validation import PUInput
 from denspu.benchmark.measure import device_name, measure
-from denspu.benchmark.oracle import Supervised, true_labels
-from denspu.benchmark.record import Record, commit
-from denspu.benchmark.spec import SUPERVISED, Row, Task
+from denspu.benchmark.record import Record, commit, failed
+from denspu.benchmark.spec import SUPERVISED, Cell, Row
+from denspu.benchmark.spec import Task as DataTask
+from denspu.benchmark.spec_file import entry_of
 from denspu.data import Benchmark, PUDataset, load_dataset, make_pu
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import DataIntegrityError, DensPUWarning
+from denspu.methods._deep import DeepPU
+from denspu.methods._task import Task
 
 ABOUT_FILE = "about.json"
 MOST_WARNINGS, LONGEST_WARNING = 10, 400
+BROKEN = ("AcceleratorError:", "CUDA error")
+"""Words of errors after which a process cannot use its device any more."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,82 @@ class Place:
         return replace(self, device="cpu", on_gpu=False) if row.keeps_to_cpu else self
 
 
+@dataclass(frozen=True)
+class Job:
+    """A cell, or the encoder that cells wait for."""
+
+    cell: Cell
+    place: Place
+    encoder: bool = False
+
+    @property
+    def heavy(self) -> bool:
+        """Whether it fills the GPU it runs on by itself."""
+        return self.place.on_gpu and (self.encoder or self.cell.row.heavy)
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other may run beside it: it is bound by seconds."""
+        return self.cell.encoder_alone if self.encoder else self.cell.alone
+
+    @property
+    def shared_folder(self) -> Path | None:
+        """Where the encoder lies that the cell shares, if it shares one."""
+        if self.cell.row.encoder == "own":
+            return None
+        return encoder_folder(self.cell, self.place)
+
+
+@dataclass
+class Ended:
+    """What became of a job."""
+
+    job: Job
+    record: Record | None
+    """``None`` for encoders."""
+    seconds: float
+    error: str | None = None
+    """Why an encoder could not be trained."""
+
+    @property
+    def went_well(self) -> bool:
+        """Whether it did what it was to do."""
+        return self.error is None and not (self.record and failed(self.record))
+
+    @property
+    def broke_device(self) -> bool:
+        """Whether the device may not be trusted after this job."""
+        told = self.error or ""
+        if self.record is not None:
+            told = str(self.record.extra.get("error", ""))
+        return any(word in told for word in BROKEN)
+
+
+def do(job: Job) -> Ended:
+    """Do one job."""
+    start = time.perf_counter()
+    record, error = None, None
+    if not job.encoder:
+        record = run_cell(job.cell, job.place)
+    else:
+        try:
+            train_encoder(job.cell, job.place)
+        except Exception as raised:  # told in the records of the cells that need it
+            error = f"{type(raised).__name__}: {raised}"
+    return Ended(job, record, time.perf_counter() - start, error)
+
+
+def gave_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
+    """Return what became of a job that nobody could do to its end."""
+    if job.encoder:
+        return Ended(job, None, seconds, reason)
+    record = _without_figures(job.cell, job.place, seconds, {"error": reason})
+    return Ended(job, record, seconds)
+
+
+# --- cells --------------------------------------------------------------------------
+
+
 def run_cell(cell: Cell, place: Place) -> Record:
     """Run one cell and return its record, also where it raises.
 
@@ -59,26 +146,27 @@ def run_cell(cell: Cell, place: Place) -> Record:
     """
     start = time.perf_counter()
     extra: dict[str, Any] = {}
+    record = None
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", DensPUWarning)
         try:
             record = _measured(cell, place)
-            _check_finite(record)
+            for name, value in record.metrics.items():
+                if not np.isfinite(value):
+                    raise ValueError(
+                        f"{name} is {value}: nothing can be said of this run"
+                    )
         except Exception as error:  # recorded, so that the other cells go on
-            record = failure(cell, place, time.perf_counter() - start)
+            record = None
             last = traceback.extract_tb(error.__traceback__)[-1]
             extra["error"] = f"{type(error).__name__}: {error}"
             extra["raised_in"] = f"{Path(last.filename).name}:{last.lineno}"
     said = [*_encoder_warnings(cell, place), *texts_of(told)]
     if said and cell.row.method != SUPERVISED:  # which has no U to be warned about
         extra["warnings"] = said
+    if record is None:
+        return _without_figures(cell, place, time.perf_counter() - start, extra)
     return replace(record, extra={**record.extra, **facts_of(cell, place), **extra})
-
-
-def _check_finite(record: Record) -> None:
-    for name, value in record.metrics.items():
-        if not np.isfinite(value):
-            raise ValueError(f"{name} is {value}: nothing can be said of this run")
 
 
 def texts_of(told: list[warnings.WarningMessage]) -> list[str]:
@@ -104,14 +192,9 @@ def facts_of(cell: Cell, place: Place) -> dict[str, Any]:
     }
 
 
-def died(cell: Cell, place: Place, reason: str, seconds: float) -> Record:
-    """Return the record of a cell whose process did not come back."""
-    record = failure(cell, place, seconds)
-    return replace(record, extra={**facts_of(cell, place), "error": reason})
-
-
-def failure(cell: Cell, place: Place, seconds: float) -> Record:
-    """Return a record without figures."""
+def _without_figures(
+    cell: Cell, place: Place, seconds: float, extra: dict[str, Any]
+) -> Record:
     count = cell.task.n_labeled
     return Record(
         dataset=cell.task.dataset,
@@ -123,6 +206,7 @@ def failure(cell: Cell, place: Place, seconds: float) -> Record:
         estimates={},
         seconds={"total": seconds},
         device=place.device,
+        extra={**facts_of(cell, place), **extra},
     )
 
 
@@ -133,6 +217,7 @@ def _measured(cell: Cell, place: Place) -> Record:
         labels, known = true_labels(pu, cell.row.oracle == "all", cell.seed)
     model, shared = build(cell, pu, place)
     wake(place.device)
+    true_cut = cell.row.cut == "true prior"
     record = measure(
         model,
         pu,
@@ -142,38 +227,38 @@ def _measured(cell: Cell, place: Place) -> Record:
         seed=cell.seed,
         labels=labels,
         known_negative=known,
-        share_called=pu.oracle.prior_in_unlabeled
-        if cell.row.cut == "true prior"
-        else None,
+        share_called=pu.oracle.prior_in_unlabeled if true_cut else None,
     )
     if shared is None:
         return record
-    seconds = {**record.seconds, "shared_encoder": shared.seconds}
-    extra = {
-        **record.extra,
-        "shared_encoder_loss": shared.encoder.history_.last["loss"],
-    }
-    return replace(record, seconds=seconds, extra=extra)
+    loss = shared.history_.last["loss"]
+    took = _about(encoder_folder(cell, place))["fit"]
+    return replace(
+        record,
+        seconds={**record.seconds, "shared_encoder": took},
+        extra={**record.extra, "shared_encoder_loss": loss},
+    )
 
 
-def build(cell: Cell, pu: PUDataset, place: Place) -> tuple[Any, Shared | None]:
+def build(
+    cell: Cell, pu: PUDataset, place: Place
+) -> tuple[Any, ContrastiveEncoder | None]:
     """Return the method, and the encoder that it shares."""
-    row: Row = cell.row
+    row = cell.row
+    entry = entry_of(row.method)
+    takes = entry.takes()
     settings: dict[str, Any] = {"random_state": cell.seed, "device": place.device}
-    settings |= dict(row.parameters)
-    supervised = row.method == SUPERVISED
-    asks = supervised or "scenario" in registry().get(row.method).takes()
-    if asks and not supervised:
+    if row.method != SUPERVISED:
         settings["scenario"] = cell.task.scenario
-    if row.prior == "true" or supervised:
+    if row.prior == "true" or row.method == SUPERVISED:
+        asks = row.method == SUPERVISED or "scenario" in takes
         settings["prior"] = true_prior(cell, pu, asks)
     shared = None
     if row.encoder == "shared":
-        shared = shared_encoder(cell, place)
-        settings["encoder"] = FrozenEstimator(shared.encoder)
-    if supervised:
-        return Supervised(**settings), shared
-    return registry().get(row.method).build(**settings), shared
+        shared = ContrastiveEncoder.load(encoder_folder(cell, place))
+        settings["encoder"] = FrozenEstimator(shared)
+    settings = {name: value for name, value in settings.items() if name in takes}
+    return entry.build(**settings, **row.parameters), shared
 
 
 def wake(device: str) -> None:
@@ -210,7 +295,7 @@ def loaded(name: str) -> Benchmark:
     return load_dataset(name)
 
 
-def make_data(task: Task, seed: int) -> tuple[PUDataset, Benchmark]:
+def make_data(task: DataTask, seed: int) -> tuple[PUDataset, Benchmark]:
     """Return PU data and the set with its test part."""
     benchmark = loaded(task.dataset)
     if task.positive is not None:
@@ -225,8 +310,8 @@ def make_data(task: Task, seed: int) -> tuple[PUDataset, Benchmark]:
         benchmark.y_train,
         positive=benchmark.positive,
         n_labeled=count,
-        scenario=task.scenario,  # type: ignore[arg-type]
-        mechanism=task.mechanism,  # type: ignore[arg-type]
+        scenario=task.scenario,
+        mechanism=task.mechanism,
         random_state=seed,
     )
     return pu, benchmark
@@ -257,20 +342,6 @@ def thinned(benchmark: Benchmark, share: float, seed: int) -> Benchmark:
 def encoder_folder(cell: Cell, place: Place) -> Path:
     """Return where the encoder that a cell shares is kept."""
     return place.encoders / cell.encoder_id
-
-
-class Shared(NamedTuple):
-    """An encoder that rows share."""
-
-    encoder: ContrastiveEncoder
-    seconds: float
-    """That its training took."""
-
-
-def shared_encoder(cell: Cell, place: Place) -> Shared:
-    """Return the encoder that a cell shares."""
-    folder = encoder_folder(cell, place)
-    return Shared(ContrastiveEncoder.load(folder), float(_about(folder)["fit"]))
 
 
 def _about(folder: Path) -> dict[str, Any]:
@@ -330,3 +401,51 @@ def train_encoder(cell: Cell, place: Place) -> None:
             raise
     finally:
         shutil.rmtree(half, ignore_errors=True)
+
+
+# --- what true labels would give ----------------------------------------------------
+
+
+class Supervised(DeepPU):
+    """Logistic loss on P and known negatives, weighted to the given class prior."""
+
+    needs_prior: ClassVar[bool] = False  # not estimated, and P may hold all positives
+
+    def _check_prior(self, data: PUInput) -> None:
+        """Refuse none: P may be as large as the prior says all positives are."""
+
+    def _learn(self, task: Task) -> None:
+        prior = float(self.prior)
+
+        def risk(positive: Tensor, negative: Tensor) -> Tensor:
+            of_positive = prior * softplus(-positive).mean()
+            return of_positive + (1 - prior) * softplus(negative).mean()
+
+        self.module_ = task.network()
+        self.history_ = task.train(
+            self.module_,
+            task.loss(risk),
+            "supervised",
+            batches=task.batches(pool=task.known_negative),
+        )
+
+
+def true_labels(
+    pu: PUDataset, everything: bool, seed: int
+) -> tuple[IntArray, BoolArray]:
+    """Return labels with true negatives marked, and which rows those are.
+
+    ``everything``: all true labels but that of one negative, since the gate insists on
+    a row to judge; else P and as many true negatives, drawn at random.
+    """
+    truth = pu.oracle.labels
+    negatives = np.flatnonzero(truth == 0)
+    if everything:
+        known = truth == 0
+        known[negatives[-1]] = False
+        return truth.astype(np.int64), known
+    count = min(pu.n_labeled, len(negatives))
+    chosen = np.random.default_rng([seed, 6]).choice(negatives, count, replace=False)
+    known = np.zeros(len(truth), dtype=bool)
+    known[chosen] = True
+    return np.asarray(pu.y, dtype=np.int64), known

@@ -59,8 +59,8 @@ def loaded_with_records(
 
 def recorded_words(spec: Spec, out: Path) -> str:
     """Say how much of a spec is recorded."""
-    from denspu.benchmark.cells import cells_of, failed, recorded
-    from denspu.benchmark.record import read_records
+    from denspu.benchmark.record import failed, read_records, recorded
+    from denspu.benchmark.spec import cells_of
 
     known = recorded(read_records(out))
     cells = cells_of(spec)

@@ -10,16 +10,14 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from denspu.benchmark.cells import failed
-from denspu.benchmark.markup import to_html
-from denspu.benchmark.notes import command_of, notes_of
 from denspu.benchmark.paired import (
     differences,
-    differences_html,
+    differences_grid,
     how_to_read,
     verdicts,
 )
-from denspu.benchmark.record import Record
+from denspu.benchmark.record import Record, failed
+from denspu.benchmark.results import command_of, notes_of
 from denspu.benchmark.spec import Spec
 from denspu.benchmark.tables import Found, tables_of
 from denspu.report.bench_parts import some
@@ -99,10 +97,10 @@ def spec_page(spec: Spec, records: Sequence[Record]) -> str:
         parts.append(f"<p>{escape(str(spec.reference))}, in percent points:</p>")
         parts.append(_list(verdicts(spec, found)))
     parts.append("<h2>Table</h2>")
-    parts += [_scroll(to_html(table)) for table in tables_of(spec, records)]
+    parts += [_scroll(table.html()) for table in tables_of(spec, records)]
     if found:
         parts.append("<h2>Comparison, seed by seed</h2>")
-        parts.append(_scroll(differences_html(spec, found)))
+        parts.append(_scroll(differences_grid(spec, found).html()))
         parts.append(f'<p class="soft">{escape(how_to_read(spec, found))}</p>')
     for name, figure in figures_of(spec, records).items():
         parts.append(f"<h2>{CAPTIONS[name]}</h2>")

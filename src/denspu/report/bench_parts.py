@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from denspu.benchmark.markup import under_headings
-from denspu.benchmark.notes import command_of
+from denspu.benchmark.results import command_of
 from denspu.benchmark.spec import Row, Spec, Task
-from denspu.benchmark.tables import Found, Value
+from denspu.benchmark.tables import Found, Value, under_headings
 from denspu.exceptions import InvalidInputError
 from denspu.report.style import (
     AMBER,

@@ -10,11 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from denspu.benchmark.markup import under_headings
-from denspu.benchmark.notes import alike_but_labels
 from denspu.benchmark.record import Record
+from denspu.benchmark.results import alike_but_labels
 from denspu.benchmark.spec import Row, Spec, Task
-from denspu.benchmark.tables import Found, title_of
+from denspu.benchmark.tables import Found, title_of, under_headings
 from denspu.report.bench_parts import (
     LINE,
     WIDTH,
