@@ -40,7 +40,7 @@ format: $(VENV)/.check
 
 # Into a file of its own: the recorded figures stay as they are.
 bench: export OMP_NUM_THREADS = 1
-bench: $(VENV)/.report
+bench: $(VENV)/.bench
 	$(BIN)/denspu bench run benchmarks/specs/digits.toml --device cpu --jobs 2 \
 		--records $(VENV)/bench-digits.jsonl
 

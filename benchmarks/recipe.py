@@ -2,7 +2,6 @@
 
     python benchmarks/recipe.py --task cifar10 --seeds 0 1 2 3 4
     python benchmarks/recipe.py --table
-    python benchmarks/recipe.py --cells
 
 The split of the paper's Table 1: 1,000 labelled positives, the rest of the training
 part unlabelled, the test set whole. No class prior is given. ``cats-and-dogs`` is a
@@ -10,8 +9,6 @@ task on which nothing was tuned: CIFAR-10's cats and dogs, 500 labelled. Setting
 chosen on a validation part of the training data with seeds from 10 on; seeds 0-4 and
 the test set are for these records. Seeds that are recorded are skipped, and none is
 begun that would not end within ``--budget`` seconds (judged by the longest so far).
-``--cells`` hands the records to the specs that ask for the same runs (``DensPU()`` as
-it is, on the same data and labels), so that these need not be made twice.
 """
 
 from __future__ import annotations
@@ -25,14 +22,9 @@ import numpy as np
 
 from denspu import DensPU, load_dataset, make_pu
 from denspu.benchmark import Record, measure, read_records, write_record
-from denspu.benchmark.record import recorded
-from denspu.benchmark.spec import Cell, cells_of, spec_hash
-from denspu.benchmark.spec_file import load_spec
-from denspu.benchmark.work import Place, facts_of
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records" / "recipe.jsonl"
-SPECS, CELLS = HERE / "specs", HERE / "records" / "specs"
 SHOWN = ("accuracy", "f1", "roc_auc")
 
 
@@ -95,41 +87,6 @@ def run(args: argparse.Namespace) -> None:
         longest = max(longest, time.perf_counter() - start)
 
 
-def same_run(record: Record, cell: Cell) -> bool:
-    """Tell whether a record of this script is what a cell asks for."""
-    task, wanted, row = TASKS[record.dataset], cell.task, cell.row
-    return (
-        (record.variant, record.seed) == ("default", cell.seed)
-        and (row.method, row.prior, row.encoder) == ("dens_pu", "none", "own")
-        and not row.parameters
-        and (task.dataset, task.n_labeled) == (wanted.dataset, wanted.n_labeled)
-        and task.positive == wanted.positive
-        and (wanted.scenario, wanted.mechanism) == ("one-sample", "scar")
-        and wanted.keep_positive == 1
-    )
-
-
-def hand_over(out: Path) -> None:
-    """Write the records into those of the specs that ask for the same runs."""
-    runs = read_records(out)
-    for path in sorted(SPECS.glob("*.toml")):
-        spec = load_spec(path)
-        theirs = CELLS / f"{spec.name}.jsonl"
-        known = recorded(read_records(theirs))
-        place = Place(spec=spec.name, spec_hash=spec_hash(spec))
-        for cell in (c for c in cells_of(spec) if c.id not in known):
-            for record in (r for r in runs if same_run(r, cell)):
-                facts = {**facts_of(cell, place), "taken_from": "recipe"}
-                made = replace(
-                    record,
-                    dataset=cell.task.dataset,
-                    variant=cell.row.name,
-                    extra={**record.extra, **facts},
-                )
-                write_record(made, theirs)
-                print(f"{spec.name}: {cell.title}")
-
-
 def table(out: Path) -> str:
     """Return the Markdown table of the records."""
     lines = [
@@ -174,10 +131,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RECORDS)
     parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--table", action="store_true", help="only print the table")
-    parser.add_argument("--cells", action="store_true", help="only hand records over")
     args = parser.parse_args()
-    if args.cells:
-        return hand_over(args.out)
     if not args.table:
         run(args)
     print(table(args.out))

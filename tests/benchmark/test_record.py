@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import asdict
 
 import pytest
 
@@ -58,31 +57,6 @@ def test_round_trip(tmp_path):
     assert set(json.loads(lines[0])) == FIELDS
 
 
-def test_a_missing_file_has_no_records(tmp_path):
-    assert read_records(tmp_path / "none.jsonl") == []
-
-
-def test_nan_is_not_json(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    with pytest.raises(ValueError, match="JSON"):
-        write_record(record(accuracy=float("nan")), path)
-    assert read_records(path) == []
-
-
-def test_versions_name_what_shapes_a_result():
-    found = versions()
-    assert found["denspu"] == __version__
-    assert found["python"] == sys.version.split()[0]
-    assert {"numpy", "scipy", "scikit-learn", "torch"} <= set(found)
-    assert "absent" not in found.values()
-
-
-def test_commit_from_the_environment_wins(monkeypatch):
-    monkeypatch.setenv("DENSPU_COMMIT", "abc123")
-    assert commit() == "abc123"
-    assert record().commit == "abc123"
-
-
 def test_changes_of_the_package_make_a_commit_dirty_and_no_others(
     tmp_path, monkeypatch
 ):
@@ -113,27 +87,6 @@ def test_changes_of_the_package_make_a_commit_dirty_and_no_others(
     assert commit() == f"{name}-dirty"
 
 
-def test_commit_without_git_is_unknown(monkeypatch):
-    monkeypatch.delenv("DENSPU_COMMIT", raising=False)
-    monkeypatch.setenv("PATH", "")
-    assert commit() == "unknown"
-
-
-def test_command_leaves_the_machines_folders_out(monkeypatch, tmp_path):
-    words = [str(tmp_path / "digits.py"), "--seed", "1", str(tmp_path / "out")]
-    monkeypatch.setattr(sys, "argv", words)
-    assert command() == "python digits.py --seed 1 out"
-    monkeypatch.setattr(sys, "argv", ["benchmarks/digits.py"])
-    assert command() == "python benchmarks/digits.py"
-
-
-@pytest.mark.parametrize("program", ["bin/denspu", "denspu/__main__.py"])
-def test_command_of_the_program_itself(monkeypatch, tmp_path, program):
-    words = ["bench", "run", str(tmp_path / "a.toml"), "--row", "uPU, last epoch"]
-    monkeypatch.setattr(sys, "argv", [str(tmp_path / program), *words])
-    assert command() == "denspu bench run a.toml --row 'uPU, last epoch'"
-
-
 def test_summarize():
     records = [record(seed, accuracy) for seed, accuracy in enumerate([0.5, 0.7, 0.9])]
     mean, spread, n = summarize(records, "accuracy")
@@ -141,36 +94,49 @@ def test_summarize():
     assert summarize(records[:1], "accuracy") == (0.5, 0.0, 1)
 
 
-def test_records_are_frozen():
-    with pytest.raises(AttributeError):
-        record().seed = 3
-    assert asdict(record(3))["seed"] == 3
-
-
 def test_half_a_line_at_the_end_is_not_read_and_is_cut_off(tmp_path):
     path = tmp_path / "runs.jsonl"
+    assert read_records(path) == []
     write_record(record(0), path)
     with path.open("ab") as file:
         file.write(b'{"dataset": "dig')
     assert [r.seed for r in read_records(path)] == [0]
     write_record(record(1), path)
     assert [r.seed for r in read_records(path)] == [0, 1]
-    assert path.read_text().count("\n") == 2
-
-
-def test_a_whole_line_without_its_end_is_kept(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    write_record(record(0), path)
-    path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    assert [r.seed for r in read_records(path)] == [0]
-    write_record(record(1), path)
-    assert [r.seed for r in read_records(path)] == [0, 1]
-
-
-def test_half_a_line_elsewhere_is_an_error(tmp_path):
-    path = tmp_path / "runs.jsonl"
-    write_record(record(0), path)
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))  # whole, and without its end
+    write_record(record(2), path)
+    assert [r.seed for r in read_records(path)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="JSON"):
+        write_record(record(accuracy=float("nan")), path)
     with path.open("ab") as file:
         file.write(b'{"dataset": "dig\n')
-    with pytest.raises(DataIntegrityError, match=r"Line 2 of .* is not a record"):
+    with pytest.raises(DataIntegrityError, match=r"Line 4 of .* is not a record"):
         read_records(path)
+
+
+def test_the_command_leaves_the_machines_folders_out(monkeypatch, tmp_path):
+    for words, told in (
+        (
+            [tmp_path / "a.py", "--seed", "1", tmp_path / "out"],
+            "python a.py --seed 1 out",
+        ),
+        (["benchmarks/digits.py"], "python benchmarks/digits.py"),
+        (
+            [tmp_path / "bin" / "denspu", "bench", tmp_path / "a.toml", "uPU, last"],
+            "denspu bench a.toml 'uPU, last'",
+        ),
+        ([tmp_path / "denspu" / "__main__.py", "list"], "denspu list"),
+    ):
+        monkeypatch.setattr(sys, "argv", list(map(str, words)))
+        assert command() == told
+
+
+def test_versions_and_commit(monkeypatch):
+    found = versions()
+    assert found["denspu"] == __version__
+    assert {"numpy", "scipy", "scikit-learn", "torch"} <= set(found)
+    monkeypatch.setenv("DENSPU_COMMIT", "abc123")
+    assert record().commit == "abc123"
+    monkeypatch.delenv("DENSPU_COMMIT")
+    monkeypatch.setenv("PATH", "")
+    assert commit() == "unknown"

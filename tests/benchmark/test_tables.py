@@ -11,25 +11,15 @@ import pytest
 from scipy import stats
 
 from denspu.benchmark import Record
-from denspu.benchmark.cells import cells_of
-from denspu.benchmark.markup import to_html, to_markdown
-from denspu.benchmark.notes import (
-    command_of,
-    notes_of,
-    share_of_positives,
-    task_words,
-)
 from denspu.benchmark.paired import (
     differences,
-    differences_html,
-    differences_markdown,
+    differences_grid,
     how_to_read,
-    t_interval,
     verdicts,
 )
-from denspu.benchmark.results import spec_markdown
-from denspu.benchmark.spec import Row, Spec, Task
-from denspu.benchmark.tables import MISSING, tables_of
+from denspu.benchmark.results import command_of, notes_of, share_of_positives
+from denspu.benchmark.spec import Row, Spec, Task, cells_of
+from denspu.benchmark.tables import frame_of, tables_of
 
 A = Task("A", "digits", 100)
 B = Task("B", "digits", 0.2, positive=(0, 1), keep_positive=0.5, mechanism="sar")
@@ -86,12 +76,12 @@ def cells_in(line):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-# --- rows × metrics -----------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------
 
 
 def test_table_as_markdown_word_for_word():
     [table] = tables_of(SPEC, records_of(SPEC, FIGURES))
-    assert to_markdown(table) == (
+    assert table.markdown() == (
         "|          |                          F1 |      ROC AUC | seeds | seconds |\n"
         "| -------- | --------------------------: | -----------: | ----: | ------: |\n"
         "| nnPU     | 91.00 ± 1.00 (90.00, +1.00) | 99.00 ± 0.00 |     3 |     2.0 |\n"
@@ -99,54 +89,23 @@ def test_table_as_markdown_word_for_word():
     )
 
 
-def test_mean_and_spread_are_those_of_numpy():
-    rng = np.random.default_rng(0)
-    values = tuple(rng.uniform(0.5, 1, 3))
-    [table] = tables_of(SPEC, records_of(SPEC, {("nnPU", "A"): values}))
-    value = table.lines[0].values[0]
-    assert value.mean == pytest.approx(100 * np.mean(values))
-    assert value.std == pytest.approx(100 * np.std(values, ddof=1))
-    assert value.n == 3
-    assert value.difference == pytest.approx(100 * np.mean(values) - 90)
-
-
-def test_one_seed_has_no_spread():
-    records = records_of(SPEC, {("ours", "A"): (0.5,)})
-    line = tables_of(SPEC, records)[0].lines[1]
-    assert line.values[0].words == "50.00"
-    assert line.seeds == "1 (2 of 3 missing)"
-
-
 def test_failed_and_missing_cells_are_said():
-    cells = [c for c in cells_of(SPEC) if c.row is OTHER]
+    cells = [c for c in cells_of(SPEC) if c.row.name == "nnPU"]
     records = [
+        record(cells[0], error="MemoryError: before it went well"),
         record(cells[0], 0.9),
         record(cells[1], error="InvalidInputError: X has 3 rows"),
     ]
-    nnpu, ours = tables_of(SPEC, records)[0].lines
-    assert nnpu.seeds == "1 (1 of 3 failed: InvalidInputError, 1 of 3 missing)"
-    assert nnpu.values[0].words == "90.00"
-    assert ours.seeds == "0 (3 of 3 missing)"
-    assert ours.values[0].words == ours.seconds == "–"
-
-
-def test_a_row_that_only_failed_keeps_its_printed_value():
-    errors = ("MemoryError: 1", "InvalidInputError: 2", "MemoryError: 3")
-    cells = [c for c in cells_of(SPEC) if c.row is OTHER]
-    records = [record(c, error=e) for c, e in zip(cells, errors, strict=True)]
     [table] = tables_of(SPEC, records)
-    line = to_markdown(table).splitlines()[2]
-    assert cells_in(line)[1:4] == [
-        "– (90.00)",
-        "–",
-        "0 (3 of 3 failed: InvalidInputError, MemoryError)",
+    assert table.lines == [
+        [
+            *("nnPU", "90.00 (90.00, +0.00)", "99.00"),
+            *("1 (1 of 3 failed: InvalidInputError, 1 of 3 missing)", "2.0"),
+        ],
+        ["ours", "–", "–", "0 (3 of 3 missing)", "–"],
     ]
-
-
-def test_a_success_after_a_failure_counts():
-    cell = cells_of(SPEC)[0]
-    records = [record(cell, error="MemoryError: x"), record(cell, 0.9)]
-    assert tables_of(SPEC, records)[0].lines[0].seeds == "1 (2 of 3 missing)"
+    [table] = tables_of(SPEC, [record(cells[0], error="MemoryError: x")])
+    assert table.lines[0][1] == "– (90.00)"
 
 
 def test_records_of_other_cells_are_left_out_and_counted():
@@ -158,62 +117,18 @@ def test_records_of_other_cells_are_left_out_and_counted():
     assert "1 recorded cells are left out" in notes_of(SPEC, records)[-1]
 
 
-def test_seconds_are_medians_and_name_the_encoder():
-    shared = replace(SPEC, rows=(replace(OTHER, encoder="shared"), OURS))
-    records = [
-        record(cell, 0.9, seconds={"total": total, "shared_encoder": 171.2})
-        for cell, total in zip(cells_of(shared)[::2], (1.0, 2.4, 60.0), strict=True)
-    ]
-    nnpu, ours = tables_of(shared, records)[0].lines
-    assert nnpu.seconds == "2.4 + encoder 171"
-    assert ours.seconds == "–"
-    assert any("“+ encoder”" in note for note in notes_of(shared, records))
-
-
 def test_oracle_columns_stand_where_a_row_has_them():
     plain_table = tables_of(SPEC, records_of(SPEC, FIGURES))[0]
-    assert plain_table.columns == ("F1", "ROC AUC")
+    assert plain_table.header[1:-2] == ["F1", "ROC AUC"]
     walk = {"oracle": {"boundary_auc": 0.75, "purity": 0.5}}
     ours = {("ours", "A"): FIGURES["ours", "A"]}
     nnpu = {("nnPU", "A"): FIGURES["nnPU", "A"]}
     records = records_of(SPEC, ours, extra=walk) + records_of(SPEC, nnpu)
     [table] = tables_of(SPEC, records)
-    assert table.columns == ("F1", "ROC AUC", "boundary AUC", "purity of Ñ")
-    assert table.lines[0].values[2:] == (None, None)
-    assert [v.words for v in table.lines[1].values[2:]] == [
-        "75.00 ± 0.00",
-        "50.00 ± 0.00",
-    ]
-
-
-def test_a_spec_can_ask_for_figures_of_the_walk_in_its_own_order():
-    asked = ("f1", "unlabeled_right", "boundary_auc")
-    spec = replace(SPEC, metrics=asked)
-    walk = {"boundary_auc": 0.75, "purity": 0.5, "unlabeled_right": 0.875}
-    figures = {("ours", "A"): (0.9,)}
-    [table] = tables_of(spec, records_of(spec, figures, extra={"oracle": walk}))
-    wanted = ("F1", "share of U right", "boundary AUC", "purity of Ñ")
-    assert table.columns == wanted
-    other, ours = table.lines
-    assert [v.words for v in ours.values] == ["90.00", "87.50", "75.00", "50.00"]
-    assert other.values[1] is None  # nothing to wait for
-
-
-def test_each_task_has_its_table_and_its_rows():
-    spec = replace(SPEC, tasks=(A, B), rows=(replace(OTHER, tasks=("A",)), OURS))
-    tables = tables_of(spec, [])
-    assert [t.title for t in tables] == ["A", "B"]
-    assert [[r.name for r in t.lines] for t in tables] == [["nnPU", "ours"], ["ours"]]
-
-
-def test_a_row_that_is_not_run_shows_what_the_paper_prints():
-    spec = replace(SPEC, rows=(replace(OTHER, tasks=()), OURS))
-    line = tables_of(spec, records_of(SPEC, FIGURES))[0].lines[0]
-    assert [v and v.beside for v in line.values] == ["90.00", None]
-    assert (line.seeds, line.seconds) == ("", "")
-
-
-# --- rows × tasks -------------------------------------------------------------------
+    wanted = ["F1", "ROC AUC", "boundary AUC", "purity of Ñ"]
+    assert table.header[1:-2] == wanted
+    assert table.lines[0][3:5] == ["", ""]
+    assert table.lines[1][3:5] == ["75.00 ± 0.00", "50.00 ± 0.00"]
 
 
 def test_layout_of_tasks_word_for_word():
@@ -226,7 +141,7 @@ def test_layout_of_tasks_word_for_word():
     figures = {**FIGURES, ("ours", "B"): (0.8, 0.9), ("truth", "B"): (0.99,) * 3}
     [table] = tables_of(spec, records_of(spec, figures))
     assert table.title == "F1"
-    header, _, *lines = to_markdown(table).splitlines()
+    header, _, *lines = table.markdown().splitlines()
     assert cells_in(header) == ["", "A", "B", "seeds", "seconds"]
     assert [cells_in(line) for line in lines] == [
         [
@@ -254,9 +169,8 @@ def test_layout_of_tasks_gives_oracle_figures_a_table_of_their_own():
     )
     main, boundary = tables_of(spec, ours + records_of(spec, {("nnPU", "A"): (0.9,)}))
     assert (main.title, boundary.title) == ("F1", "Boundary AUC")
-    assert [line.name for line in boundary.lines] == ["ours"]
-    assert boundary.lines[0].values[0].words == "70.00"
-    assert boundary.lines[0].values[1].words == MISSING  # it has one, not run yet
+    [line] = boundary.lines
+    assert line[:3] == ["ours", "70.00", "–"]  # the second is not run yet
 
 
 def shares(names):
@@ -278,8 +192,8 @@ def test_many_tasks_get_a_table_for_each_data_set():
         "F1 on mnist",
         "Boundary AUC on mnist",
     ]
-    assert tables[1].columns[2] == "mnist 10"
-    assert tables[1].lines[1].values[2].words == "90.00"
+    assert tables[1].header[3] == "mnist 10"
+    assert tables[1].lines[1][3] == "90.00"
 
 
 def test_what_happened_on_several_tasks_is_said_in_short():
@@ -288,7 +202,7 @@ def test_what_happened_on_several_tasks_is_said_in_short():
 
     def seeds(figures):
         records = records_of(spec, {("ours", t): f for t, f in figures.items()})
-        return tables_of(spec, records)[0].lines[0].seeds
+        return tables_of(spec, records)[0].lines[0][-2]
 
     names = [t.name for t in spec.tasks]
     assert seeds({}) == "0 (3 of 3 missing on each task)"
@@ -302,136 +216,39 @@ def test_what_happened_on_several_tasks_is_said_in_short():
     )
 
 
-# --- words --------------------------------------------------------------------------
-
-
-def test_notes_word_for_word():
-    spec = replace(SPEC, tasks=(A, B), note="The end.")
-    assert notes_of(spec, records_of(SPEC, FIGURES)) == [
-        "A: data set digits, one-sample, SCAR; labelled: 100.",
-        "B: data set digits, positive classes 0, 1, 50 % of the positives kept, "
-        "one-sample, SAR; labelled: 20 % of the positives.",
-        "In brackets: what the paper prints, and ours minus it.",
-        "Seeds: 0, 1, 2. Judged are the last epoch's weights, never those of the best "
-        "epoch on the test set.",
-        "Settings were fixed beforehand and not tried out on these data.",
-        "Seconds: median over seeds; device: a GPU.",
-        "Code: commit abc.",
-        "nnPU: As told.",
-        "The end.",
-    ]
-
-
-def test_a_row_may_run_with_some_of_the_seeds():
-    """It is the same run as before, waits for no other seed, and the note says so."""
-    few = replace(SPEC, rows=(OTHER, replace(OURS, seeds=(0, 2))))
-    assert [c.seed for c in cells_of(few) if c.row.name == "ours"] == [0, 2]
-    assert {c.id for c in cells_of(few)} < {c.id for c in cells_of(SPEC)}
-    said = " ".join(notes_of(few, []))
-    assert "Seeds: 0, 1, 2; ours: 0, 2. Judged are" in said
-    (table,) = tables_of(few, records_of(few, {("ours", "A"): (0.9, 0.7, 0.8)}))
-    ours = next(line for line in table.lines if line.name == "ours")
-    assert ours.seeds == "2"
-
-
-def test_tasks_that_differ_in_labels_alone_share_a_note():
-    spec = replace(SPEC, tasks=shares(["digits"])[:2])
-    assert notes_of(spec, [])[0] == (
-        "digits 1; digits 2.5: data set digits, one-sample, SCAR; labelled: "
-        "1 %, 2.5 % of the training set's size."
-    )
-
-
-def test_one_thread_is_no_threads():
-    [cell, *_] = cells_of(SPEC)
-    for threads, words in ((1, "cpu, 1 thread."), (11, "cpu, 11 threads.")):
-        told = notes_of(SPEC, [record(cell, 0.9, device=f"cpu, {threads} threads")])
-        assert f"Seconds: median over seeds; device: {words}" in told
-
-
-def test_notes_name_every_device_but_not_that_of_failures():
-    cells = cells_of(SPEC)
+def test_seconds_are_medians_and_name_the_encoder():
+    shared = replace(SPEC, rows=(replace(OTHER, encoder="shared"), OURS))
     records = [
-        record(cells[0], 0.9, device="one"),
-        record(cells[1], 0.9, device="two"),
-        record(cells[2], 0.9, device="two"),
-        record(cells[3], error="MemoryError: x", device="auto"),
+        record(cell, 0.9, seconds={"total": total, "shared_encoder": 171.2})
+        for cell, total in zip(cells_of(shared)[::2], (1.0, 2.4, 60.0), strict=True)
     ]
-    assert (
-        "Seconds: median over seeds; device: two (2 cells), one (1 cell)."
-        in notes_of(SPEC, records)
-    )
-
-
-def test_notes_name_rows_that_keep_to_a_cpu():
-    ours, *others = SPEC.rows
-    spec = replace(SPEC, rows=(replace(ours, device="cpu"), *others))
-    said = " ".join(
-        notes_of(spec, [record(cells_of(spec)[0], 0.9, device="cpu, 2 threads")])
-    )
-    assert f"device: cpu, 2 threads. On a CPU in any case: {ours.name}." in said
-    assert "in any case" not in " ".join(notes_of(SPEC, records_of(SPEC, FIGURES)))
-
-
-def test_notes_name_rows_that_choose_or_were_tried_out_and_every_version():
-    ours, other = SPEC.rows[:2]
-    rows = (
-        replace(ours, tuning="twenty settings"),
-        replace(other, selection="label-free"),
-        *SPEC.rows[2:],
-    )
-    spec = replace(SPEC, rows=rows)
-    cells = cells_of(spec)
+    nnpu, ours = tables_of(shared, records)[0].lines
+    assert (nnpu[-1], ours[-1]) == ("2.4 + encoder 171", "–")
+    assert any("“+ encoder”" in note for note in notes_of(shared, records))
+    spec = replace(SPEC, tasks=(A, B), layout="tasks", rows=(OURS,), reference=None)
+    seconds = {"A": (5.0, 6.0, 9.0), "B": (240.0, 245.0, 300.0)}
     records = [
-        record(cells[0], 0.9, commit="one"),
-        record(cells[1], 0.9, commit="two-dirty"),
+        record(c, 0.9, seconds={"total": seconds[c.task.name][c.seed]})
+        for c in cells_of(spec)
     ]
-    said = notes_of(spec, records)
-    assert any(
-        f"test set; {other.name}: those that the method's own label-free rule" in text
-        for text in said
-    )
-    place = said.index(
-        "Settings were fixed beforehand and not tried out on these data, but for those "
-        "of the rows that follow."
-    )
-    assert said[place + 1] == f"Settings of {ours.name}: twenty settings."
-    assert "Code: commits one, two; 1 cell ran with uncommitted changes." in said
-    untried = "Settings were fixed beforehand and not tried out on these data."
-    assert untried in notes_of(SPEC, records)
+    assert tables_of(spec, records)[0].lines[0][-1] == "6.0 to 245"
 
 
-def test_notes_say_how_many_cells_ran_at_once():
-    one, two = cells_of(SPEC)[:2]
-    records = [record(one, 0.9), record(two, 0.9, extra={"jobs": 4})]
-    said = "Seconds: median over seeds; device: a GPU, up to 4 cells at once."
-    assert said in notes_of(SPEC, records)
+def test_records_as_a_frame():
+    frame = frame_of(records_of(SPEC, FIGURES))
+    means = frame.groupby("variant")["f1"].mean()
+    assert means.to_dict() == pytest.approx({"nnPU": 91.0, "ours": 96.0})
 
 
-def test_markdown_of_a_spec_names_the_command():
-    text = spec_markdown(SPEC, records_of(SPEC, FIGURES), level=2)
-    assert text.startswith(
-        "## A small table\n\nours, F1:\n\n- On A: ahead of 1 of 1 row"
-    )
-    assert "```sh\ndenspu bench run small.toml\n```" in text
-
-
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        ("/home/me/denspu/benchmarks/specs/small.toml", "benchmarks/specs/small.toml"),
-        ("benchmarks/specs/small.toml", "benchmarks/specs/small.toml"),
-        ("my specs/small.toml", "'my specs/small.toml'"),
-        ("", "small.toml"),
-    ],
+GROUPED = replace(
+    SPEC,
+    rows=(
+        replace(OTHER, group="theirs | <b>"),
+        replace(OTHER, name="uPU", method="upu", group="theirs | <b>"),
+        OURS,
+        replace(ORACLE, group="*truth*"),
+    ),
 )
-def test_the_command_names_the_file_that_was_read(path, shown):
-    assert command_of(replace(SPEC, path=path)) == f"denspu bench run {shown}"
-
-
-# --- names that try to be markup ----------------------------------------------------
-
-
 EVIL = "<script>alert(1)</script> | *bold* & more"
 
 
@@ -453,46 +270,51 @@ def evil_spec():
     return replace(SPEC, tasks=(task,), rows=rows, layout="tasks", title=EVIL)
 
 
-def test_html_escapes_all_names():
+def test_names_are_words_and_no_markup():
     spec = evil_spec()
     figures = {(EVIL, EVIL): (0.9, 0.9), ("ours", EVIL): (0.9, 0.8)}
     records = records_of(spec, figures)
     [table] = tables_of(spec, records)
-    for html in (to_html(table), differences_html(spec, differences(spec, records))):
+    for grid in (table, differences_grid(spec, differences(spec, records))):
         parser = Tags()
-        parser.feed(html)
+        parser.feed(grid.html())
         assert "script" not in parser.tags
         assert parser.text.count(EVIL) == 2  # a row and a column
-
-
-def test_html_shows_the_same_figures():
-    [table] = tables_of(SPEC, records_of(SPEC, FIGURES))
-    html = to_html(table)
-    assert (
-        "<td>91.00 <small>± 1.00</small><br><small>(90.00, +1.00)</small></td>" in html
-    )
-    assert '<th scope="row"><strong>ours</strong></th>' in html
-
-
-def test_markdown_keeps_names_in_their_cell():
-    spec = evil_spec()
-    [table] = tables_of(spec, [])
-    header, _, first, _ = to_markdown(table).splitlines()
+    header, _, first, _ = table.markdown().splitlines()
     safe = r"&lt;script>alert(1)&lt;/script> \| \*bold\* & more"
-    assert header.startswith(f"| {' ' * len(safe)} | {safe} |")
+    assert safe in header
     assert first.startswith(f"| {safe} |")
 
 
-# --- the reference against the others -----------------------------------------------
+def test_html_shows_the_same_figures_and_groups():
+    html = tables_of(SPEC, records_of(SPEC, FIGURES))[0].html()
+    figure = "<td>91.00 <small>± 1.00</small><br><small>(90.00, +1.00)</small></td>"
+    assert figure in html
+    assert '<th scope="row"><strong>ours</strong></th>' in html
+    assert html.count("<tbody>") == 1
+    html = tables_of(GROUPED, [])[0].html()
+    heading = '<th scope="rowgroup" colspan="5"><span>theirs | &lt;b&gt;</span></th>'
+    first, second = html.split("<tbody>")[1:]
+    assert first.startswith(f"\n<tr>{heading}</tr>")
+    assert "ours" in first
+    assert "*truth*" in second
 
 
-def test_t_interval_is_that_of_scipy():
-    values = np.random.default_rng(1).normal(0.3, 1, 5)
-    low, high = stats.t.interval(
-        0.95, len(values) - 1, values.mean(), stats.sem(values)
-    )
-    middle, half = t_interval(list(values))
-    assert (middle - half, middle + half) == (pytest.approx(low), pytest.approx(high))
+def test_the_name_of_a_group_stands_above_its_rows_once():
+    figures = {**FIGURES, ("truth", "A"): (0.99, 0.98, 0.99)}
+    found = differences(GROUPED, records_of(GROUPED, figures))
+    for text, ours in (
+        (tables_of(GROUPED, [])[0].markdown(), ["**ours**"]),
+        (differences_grid(GROUPED, found).markdown(), []),
+    ):
+        names = [re.split(r"(?<!\\)\|", line)[1].strip() for line in text.splitlines()]
+        assert names[2:] == [
+            *("*theirs \\| &lt;b>*", "nnPU", "uPU", *ours),
+            *("*\\*truth\\**", "truth"),
+        ]
+
+
+# --- the reference against the others -------------------------------------------------
 
 
 def test_differences_are_taken_seed_by_seed():
@@ -505,12 +327,6 @@ def test_differences_are_taken_seed_by_seed():
     assert found.mean == pytest.approx(4)
     assert found.mean - found.half_width == pytest.approx(interval.low)
     assert found.mean + found.half_width == pytest.approx(interval.high)
-
-
-def test_another_metric_can_be_compared():
-    [found] = differences(SPEC, records_of(SPEC, FIGURES), "roc_auc")
-    assert (found.mean, found.half_width) == (0, 0)
-    assert found.verdict == "open"
 
 
 def three_tasks():
@@ -541,23 +357,28 @@ def test_over_tasks_is_the_mean_of_means_with_an_interval_over_tasks():
     assert found[0].mean - found[0].half_width == pytest.approx(low)
 
 
-def test_tasks_that_differ_in_their_labels_alone_count_as_one():
-    """Six shares of labels on two sets are two tasks, too few for an interval."""
-    spec, _ = three_tasks()
-    spec = replace(
-        spec,
-        tasks=tuple(replace(A, name=n, n_labeled=i + 5) for i, n in enumerate("ABC")),
-    )
-    figures = {(row, t): (0.9, 0.8) for row in ("ours", "nnPU") for t in "ABC"}
-    found = differences(spec, records_of(spec, figures))
-    assert {d.task for d in found} == {"A", "B", "C"}
+def test_tasks_count_as_one_where_labels_alone_differ_and_as_many_where_rows_do():
+    def over_tasks(*tasks):
+        spec = replace(SPEC, tasks=tasks)
+        figures = {(r, t.name): (0.9,) * 3 for r in ("ours", "nnPU") for t in tasks}
+        found = differences(spec, records_of(spec, figures))
+        told = "may share their images" in how_to_read(spec, found)
+        [n] = [d.n for d in found if d.task is None] or [0]
+        assert told == (n > 0)
+        return n
+
+    rare = replace(A, name="rare", keep_positive=0.5)
+    rarer = replace(A, name="rarer", keep_positive=0.25)
+    more = replace(A, name="more", n_labeled=200)
+    assert over_tasks(A, rare, rarer) == 3
+    assert over_tasks(A, rare, more) == 0  # two kinds are too few
+    assert over_tasks(A, rare, more, rarer) == 3
 
 
 def test_table_of_differences_word_for_word():
     spec, records = three_tasks()
-    header, _, *lines = differences_markdown(
-        spec, differences(spec, records)
-    ).splitlines()
+    grid = differences_grid(spec, differences(spec, records))
+    header, _, *lines = grid.markdown().splitlines()
     assert cells_in(header) == ["", "A", "B", "C", "over tasks"]
     assert [cells_in(line) for line in lines] == [
         [
@@ -580,7 +401,7 @@ def test_more_tasks_than_rows_stand_below_each_other():
         for row, f1 in (("ours", 0.9), ("nnPU", 0.8 - 0.05 * i))
     }
     found = differences(spec, records_of(spec, figures))
-    header, _, *lines = differences_markdown(spec, found).splitlines()
+    header, _, *lines = differences_grid(spec, found).markdown().splitlines()
     assert cells_in(header) == ["", "nnPU"]
     assert [cells_in(line) for line in lines] == [
         ["digits 1", "+10.00 (1 seed)"],
@@ -647,18 +468,6 @@ def test_with_many_rows_an_interval_must_be_wider_to_stand():
     assert text.startswith("On A: ahead of 2 of 3 rows with an interval above 0; of 1 ")
 
 
-def test_how_many_intervals_would_leave_out_zero_by_chance_is_said():
-    """nnPU on three tasks and over them; the oracle and one seed do not count."""
-    spec, records = three_tasks()
-    found = differences(spec, records)
-    said = "Of 4 such intervals about 0.2 would leave out 0 by chance"
-    assert said in how_to_read(spec, found)
-    [one] = [d for d in found if d.task == "A" and d.row == "nnPU"]
-    said = "Of 190 such intervals about 10 would"
-    assert said in how_to_read(spec, [one] * 190)
-    assert "by chance" not in how_to_read(spec, [one])
-
-
 def test_what_stands_is_judged_among_all_intervals_of_the_table():
     """One other row, three tasks: 4.30 standard errors alone, 7.65 of three."""
     spec, records = three_tasks()
@@ -674,128 +483,100 @@ def test_what_stands_is_judged_among_all_intervals_of_the_table():
     assert "at once" not in verdicts(SPEC, [only])[0]  # the same with one interval
 
 
-def test_tasks_of_few_seeds_do_not_count_over_tasks():
-    spec, _ = three_tasks()
-    figures = {(row, task): (0.9, 0.8) for row in ("ours", "nnPU") for task in "ABC"}
-    assert None not in {d.task for d in differences(spec, records_of(spec, figures))}
-
-
-def test_no_reference_no_comparison():
-    spec = replace(SPEC, reference=None)
-    assert differences(spec, records_of(SPEC, FIGURES)) == []
-    assert "minus each row" in spec_markdown(SPEC, records_of(SPEC, FIGURES))
-    assert "minus each row" not in spec_markdown(spec, records_of(SPEC, FIGURES))
-
-
-@pytest.mark.parametrize(("seeds", "least"), [(3, "0.25"), (5, "0.062")])
-def test_what_a_sign_test_could_reach(seeds, least):
-    spec = replace(SPEC, seeds=tuple(range(5)))
-    both = dict.fromkeys(FIGURES, (0.9, 0.8, 0.9, 0.7, 0.9)[:seeds])
-    found = differences(spec, records_of(spec, both))
-    assert f"{stats.binomtest(seeds, seeds).pvalue:.2g}" == least
-    assert f"would still be {least} in a sign test" in how_to_read(spec, found)
-
-
-def test_one_seed_in_common_says_nothing_of_sign_tests():
+def test_what_chance_could_do_is_said():
+    """nnPU on three tasks and over them; the oracle and one seed do not count."""
+    spec, records = three_tasks()
+    found = differences(spec, records)
+    said = how_to_read(spec, found)
+    assert "Of 4 such intervals about 0.2 would leave out 0 by chance" in said
+    assert f"still be {stats.binomtest(3, 3).pvalue:.2g} in a sign test" in said
     found = differences(SPEC, records_of(SPEC, dict.fromkeys(FIGURES, (0.9,))))
     assert "sign test" not in how_to_read(SPEC, found)
 
 
-def test_tasks_count_as_one_where_labels_alone_differ_and_as_many_where_rows_do():
-    def over_tasks(*tasks):
-        spec = replace(SPEC, tasks=tasks)
-        figures = {(r, t.name): (0.9,) * 3 for r in ("ours", "nnPU") for t in tasks}
-        found = differences(spec, records_of(spec, figures))
-        told = "may share their images" in how_to_read(spec, found)
-        [n] = [d.n for d in found if d.task is None] or [0]
-        assert told == (n > 0)
-        return n
-
-    rare = replace(A, name="rare", keep_positive=0.5)
-    rarer = replace(A, name="rarer", keep_positive=0.25)
-    more = replace(A, name="more", n_labeled=200)
-    assert over_tasks(A, rare, rarer) == 3
-    assert over_tasks(A, rare, more) == 0  # two kinds are too few
-    assert over_tasks(A, rare, more, rarer) == 3
+# --- what must be known to read a table -----------------------------------------------
 
 
-def test_seconds_of_several_tasks_are_the_least_and_the_most():
-    spec = replace(SPEC, tasks=(A, B), layout="tasks", rows=(OURS,), reference=None)
-
-    def seconds(of_a, of_b):
-        records = [
-            record(c, 0.9, seconds={"total": of[c.seed]})
-            for c in cells_of(spec)
-            if (of := of_a if c.task is A else of_b)
-        ]
-        return tables_of(spec, records)[0].lines[0].seconds
-
-    assert seconds((5.0, 6.0, 9.0), (240.0, 245.0, 300.0)) == "6.0 to 245"
-    assert seconds((5.0, 6.0, 9.0), (1.0, 6.0, 7.0)) == "6.0"
-    assert seconds((), (240.0, 245.0, 300.0)) == "245"
-    assert seconds((), ()) == MISSING
-
-
-def test_counts_and_shares_of_labels_are_told_apart():
-    mixed = [replace(A, n_labeled=0.2), replace(A, n_labeled=1000)]
-    assert task_words(mixed).endswith("labelled: 20 % of the positives, 1,000")
-    shares = [replace(A, n_labeled=0.2), replace(A, n_labeled=0.5)]
-    assert task_words(shares).endswith("labelled: 20 %, 50 % of the positives")
-
-
-# --- groups of rows -----------------------------------------------------------------
-
-
-GROUPED = replace(
-    SPEC,
-    rows=(
-        replace(OTHER, group="theirs | <b>"),
-        replace(OTHER, name="uPU", method="upu", group="theirs | <b>"),
-        OURS,
-        replace(ORACLE, group="*truth*"),
-    ),
-)
-
-
-def test_the_name_of_a_group_stands_above_its_rows_once():
-    text = to_markdown(tables_of(GROUPED, [])[0])
-    names = [re.split(r"(?<!\\)\|", line)[1].strip() for line in text.splitlines()]
-    assert names[2:] == [
-        *("*theirs \\| &lt;b>*", "nnPU", "uPU", "**ours**"),
-        *("*\\*truth\\**", "truth"),
+def test_notes_word_for_word():
+    spec = replace(SPEC, tasks=(A, B), note="The end.")
+    assert notes_of(spec, records_of(SPEC, FIGURES)) == [
+        "A: data set digits, one-sample, SCAR; labelled: 100.",
+        "B: data set digits, positive classes 0, 1, 50 % of the positives kept, "
+        "one-sample, SAR; labelled: 20 % of the positives.",
+        "In brackets: what the paper prints, and ours minus it.",
+        "Seeds: 0, 1, 2. Judged are the last epoch's weights, never those of the best "
+        "epoch on the test set.",
+        "Settings were fixed beforehand and not tried out on these data.",
+        "Seconds: median over seeds; device: a GPU.",
+        "Code: commit abc.",
+        "nnPU: As told.",
+        "The end.",
     ]
-    columns = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines()}
-    assert len(columns) == 1
 
 
-def test_groups_as_html():
-    html = to_html(tables_of(GROUPED, [])[0])
-    heading = '<th scope="rowgroup" colspan="5"><span>theirs | &lt;b&gt;</span></th>'
-    first, second = html.split("<tbody>")[1:]
-    assert first.startswith(f"\n<tr>{heading}</tr>")
-    assert "ours" in first
-    assert "*truth*" in second
-    assert html.count("</tbody>") == 2
-    assert to_html(tables_of(SPEC, [])[0]).count("<tbody>") == 1
+def test_a_row_may_run_with_some_of_the_seeds():
+    """It is the same run as before, waits for no other seed, and the note says so."""
+    few = replace(SPEC, rows=(OTHER, replace(OURS, seeds=(0, 2))))
+    assert [c.seed for c in cells_of(few) if c.row.name == "ours"] == [0, 2]
+    assert {c.id for c in cells_of(few)} < {c.id for c in cells_of(SPEC)}
+    said = " ".join(notes_of(few, []))
+    assert "Seeds: 0, 1, 2; ours: 0, 2. Judged are" in said
+    (table,) = tables_of(few, records_of(few, {("ours", "A"): (0.9, 0.7, 0.8)}))
+    assert table.lines[1][-2] == "2"
 
 
-def test_groups_stand_in_the_comparison_too():
-    figures = {**FIGURES, ("truth", "A"): (0.99, 0.98, 0.99)}
-    records = records_of(GROUPED, figures)
-    found = differences(GROUPED, records)
-    lines = differences_markdown(GROUPED, found).splitlines()
-    names = [re.split(r"(?<!\\)\|", line)[1].strip() for line in lines[2:]]
-    assert names == [
-        *("*theirs \\| &lt;b>*", "nnPU", "uPU", "*\\*truth\\**", "truth"),
+def test_tasks_that_differ_in_labels_alone_share_a_note():
+    spec = replace(SPEC, tasks=(*shares(["digits"])[:2], A, replace(A, name="more")))
+    assert notes_of(spec, [])[:2] == [
+        "digits 1; digits 2.5: data set digits, one-sample, SCAR; labelled: "
+        "1 %, 2.5 % of the training set's size.",
+        "A; more: data set digits, one-sample, SCAR; labelled: 100, 100.",
     ]
-    assert differences_html(GROUPED, found).count('scope="rowgroup"') == 2
 
 
-def test_verdicts_come_before_the_tables():
-    text = spec_markdown(SPEC, records_of(SPEC, FIGURES))
-    verdict = text.index("On A: ahead of 1 of 1 row")
-    assert text.index("ours, F1:") < verdict < text.index("| nnPU ")
-    assert text.index("minus each row") < text.index("- Task: ")
+def test_notes_name_every_device_but_not_that_of_failures():
+    ours, *others = SPEC.rows
+    spec = replace(SPEC, rows=(replace(ours, device="cpu"), *others))
+    cells = cells_of(spec)
+    records = [
+        record(cells[0], 0.9, device="cpu, 1 threads"),
+        record(cells[1], 0.9, device="two", extra={"jobs": 4}),
+        record(cells[2], 0.9, device="two"),
+        record(cells[3], error="MemoryError: x", device="auto"),
+    ]
+    said = (
+        "Seconds: median over seeds; device: two (2 cells), cpu, 1 thread (1 cell), up "
+        "to 4 cells at once. On a CPU in any case: nnPU."
+    )
+    assert said in notes_of(spec, records)
+
+
+def test_notes_name_rows_that_choose_or_were_tried_out_and_every_version():
+    ours, other = SPEC.rows[:2]
+    rows = (
+        replace(ours, tuning="twenty settings"),
+        replace(other, selection="label-free"),
+        *SPEC.rows[2:],
+    )
+    spec = replace(SPEC, rows=rows)
+    cells = cells_of(spec)
+    records = [
+        record(cells[0], 0.9, commit="one"),
+        record(cells[1], 0.9, commit="two-dirty"),
+    ]
+    said = notes_of(spec, records)
+    assert any(
+        f"test set; {other.name}: those that the method's own label-free rule" in text
+        for text in said
+    )
+    place = said.index(
+        "Settings were fixed beforehand and not tried out on these data, but for those "
+        "of the rows that follow."
+    )
+    assert said[place + 1] == f"Settings of {ours.name}: twenty settings."
+    assert "Code: commits one, two; 1 cell ran with uncommitted changes." in said
+    untried = "Settings were fixed beforehand and not tried out on these data."
+    assert untried in notes_of(SPEC, records)
 
 
 def test_sizes_of_the_chosen_negatives_are_told():
@@ -841,3 +622,16 @@ def test_what_calling_every_row_positive_would_score_is_told():
     assert f"{words}." in said(of)
     assert f"{words} on A; accuracy 50.00, F1 66.67 on B." in said(half)
     assert not any("every test row" in note for note in notes_of(SPEC, []))
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/home/me/denspu/benchmarks/specs/small.toml", "benchmarks/specs/small.toml"),
+        ("benchmarks/specs/small.toml", "benchmarks/specs/small.toml"),
+        ("my specs/small.toml", "'my specs/small.toml'"),
+        ("", "small.toml"),
+    ],
+)
+def test_the_command_names_the_file_that_was_read(path, shown):
+    assert command_of(replace(SPEC, path=path)) == f"denspu bench run {shown}"

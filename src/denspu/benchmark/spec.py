@@ -49,14 +49,10 @@ OVER_TASKS = "over tasks"
 SUPERVISED = "supervised"
 """In place of a method: ordinary training on true labels; rows with an oracle only."""
 Name = Annotated[StrictStr, Field(pattern=r"\S", description="a name, not empty")]
-Names = Annotated[
-    tuple[StrictStr, ...],
-    Field(min_length=1, description='a list of names, such as ["one", "two"]'),
-]
-Seeds = Annotated[
-    tuple[Annotated[StrictInt, Field(ge=0)], ...],
-    Field(min_length=1, description="a list of seeds of 0 or more, such as [0, 1]"),
-]
+Names = Annotated[tuple[StrictStr, ...], Field(min_length=1)]
+Seeds = Annotated[tuple[Annotated[StrictInt, Field(ge=0)], ...], Field(min_length=1)]
+Classes = Annotated[tuple[StrictInt, ...], Field(min_length=1)]
+A_LIST_OF_SEEDS = "a list of seeds of 0 or more, such as [0, 1]"
 Number = StrictInt | StrictFloat  # an integer stays one: it is part of a cell's id
 Percent = Annotated[
     Number, Field(gt=1, le=100, description="a number in percent, above 1")
@@ -79,13 +75,9 @@ class Task:
     """How many positives are labelled, or a share of them."""
     share_of: Literal["positives", "training set"] = "positives"
     """What a share is taken of: the positives, or the whole training set."""
-    positive: (
-        Annotated[
-            tuple[StrictInt, ...],
-            Field(min_length=1, description="a list of class numbers, such as [0, 1]"),
-        ]
-        | None
-    ) = None
+    positive: Annotated[
+        Classes | None, Field(description="a list of class numbers, such as [0, 1]")
+    ] = None
     """Classes that are positive; the set's own if not given."""
     keep_positive: Annotated[
         Number, Field(gt=0, le=1, description="a share above 0, up to 1")
@@ -118,9 +110,11 @@ class Row:
     oracle: Literal["no", "negatives", "all"] = "no"
     """True labels that a supervised row may see: P and as many true negatives, or
     all."""
-    tasks: Names | None = None
+    tasks: Annotated[
+        Names | None, Field(description='a list of names, such as ["one", "two"]')
+    ] = None
     """Names of the tasks it runs on; all if not given."""
-    seeds: Seeds | None = None
+    seeds: Annotated[Seeds | None, Field(description=A_LIST_OF_SEEDS)] = None
     """Those of the table's seeds that it runs with; all if not given."""
     selection: Literal["last", "label-free"] = "last"
     """Whose weights are judged: the last epoch's, or those that the method itself
@@ -155,7 +149,7 @@ class Spec:
     title: StrictStr
     tasks: Annotated[tuple[Task, ...], Field(min_length=1)]
     rows: Annotated[tuple[Row, ...], Field(min_length=1)]
-    seeds: Seeds
+    seeds: Annotated[Seeds, Field(description=A_LIST_OF_SEEDS)]
     metrics: Annotated[tuple[Metric | OfTheWalk, ...], Field(min_length=1)] = (
         "accuracy",
         "f1",

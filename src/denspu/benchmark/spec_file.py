@@ -9,14 +9,14 @@ from __future__ import annotations
 import importlib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from denspu._parameters import OneOf, Part, check_parameters
+from denspu._parameters import About, OneOf, Part, check_parameters
 from denspu._registry import Entry, Kind, registry, resolve_part
 from denspu.benchmark.spec import (
     METRICS,
@@ -343,11 +343,10 @@ def entry_of(method: str, who: str = "A row") -> Entry:
     InvalidParameterError
         If nothing is called so, or a class of one's own cannot be imported or used.
     """
-    if method == SUPERVISED:
-        return Entry(SUPERVISED, "method", "denspu.benchmark.work:Supervised", "")
-    if ":" not in method:
-        return registry().get(method)
-    module, _, name = method.partition(":")
+    target = "denspu.benchmark.work:Supervised" if method == SUPERVISED else method
+    if ":" not in target:
+        return registry().get(target)
+    module, _, name = target.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
@@ -363,8 +362,9 @@ def entry_of(method: str, who: str = "A row") -> Entry:
             f"{who} has method={method!r}, which is no class with fit(X, y) and "
             "decision_function(X)."
         )
-    needs_prior = bool(getattr(found, "needs_prior", False))
-    return Entry(method, "method", method, "", needs_prior=needs_prior)
+    facts = asdict(getattr(found, "about", About()))
+    facts |= {"key": method, "kind": "method", "target": target}
+    return Entry(**facts, summary="", defaults={})
 
 
 def _built(entry: Entry, row: Row, who: str) -> Any:

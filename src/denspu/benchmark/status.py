@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from pandas import DataFrame
 
 from denspu._words import many
 from denspu.benchmark.record import Record, failed, recorded
-from denspu.benchmark.spec import Cell, Spec, cells_of
+from denspu.benchmark.spec import Spec, cells_of
 from denspu.benchmark.tables import MISSING, markdown_grid, plain, span_words
-from denspu.benchmark.work import Place, encoder_folder
 
 ENCODERS = "encoders that rows share"
-
-
-@dataclass(frozen=True)
-class Span:
-    """The least and the most that something takes, in seconds."""
-
-    low: float
-    high: float
-
-    def times(self, count: int) -> Span:
-        """Return what ``count`` of them take."""
-        return Span(count * self.low, count * self.high)
-
-    @property
-    def words(self) -> str:
-        """Show both ends, or one where they look the same."""
-        return span_words([self.low, self.high])
+HEADER = ("spec", "row", "data set", "missing", "seconds each", "seconds left")
+NOTHING = "Nothing is missing."
 
 
 @dataclass(frozen=True)
@@ -42,18 +29,18 @@ class Part:
     cells: int
     missing: int
     failed: int = 0
-    each: Span | None = None
-    """Seconds of the device: those of a record, divided by the cells that ran at once.
-
-    Of the row itself, or of one that does the same work on these data in any of the
-    specs; ``None`` where such a device has run neither."""
+    each: tuple[float, float] | None = None
+    """Least and most seconds of the device: those of a record, divided by the cells
+    that ran at once; ``None`` where such a device has run neither."""
     elsewhere: bool = False
     """Runs on a CPU whatever device the others are run on."""
 
     @property
-    def left(self) -> Span | None:
-        """What the missing ones take."""
-        return None if self.each is None else self.each.times(self.missing)
+    def left(self) -> tuple[float, float] | None:
+        """Least and most seconds that the missing ones take."""
+        if self.each is None:
+            return None
+        return self.missing * self.each[0], self.missing * self.each[1]
 
 
 def parts_of(
@@ -66,145 +53,75 @@ def parts_of(
 
     What several specs ask for is missing once, in the first of them.
     """
+    frame = DataFrame(
+        line
+        for spec, records in specs
+        for line in _lines(spec, records, on_gpu, Path(encoders))
+    )
+    own = frame.dropna(subset="seconds").groupby("id")["seconds"]
+    alike = frame.dropna(subset="seconds").groupby(["work", "dataset"])["seconds"]
+    by_id, by_work = own.agg(["min", "max"]), alike.agg(["min", "max"])
     asked: set[str] = set()
-    known = [(spec, recorded(records)) for spec, records in specs]
-    times = Times(on_gpu)
-    for spec, records in known:
-        times.learn(cells_of(spec), records)
-    return [
-        part
-        for spec, records in known
-        for part in _of_spec(spec, records, times, Path(encoders), asked)
-    ]
+    parts = []
+    for (spec, name, dataset), part in frame.groupby(
+        ["spec", "name", "dataset"], sort=False
+    ):
+        first = part.iloc[0]
+        missing = set(part["id"][~part["there"]]) - asked
+        asked |= missing
+        times = by_id[by_id.index.isin(part["id"])]
+        if not len(times) or name == ENCODERS:
+            times = by_work[by_work.index == (first["work"], dataset)]
+        each = (times["min"].min(), times["max"].max()) if len(times) else None
+        count, bad = part["id"].nunique(), int(part["failed"].sum())
+        parts.append(
+            Part(spec, name, dataset, count, len(missing), bad, each, first["cpu"])
+        )
+    return parts
 
 
-def _of_spec(
-    spec: Spec,
-    known: Mapping[str, Record],
-    times: Times,
-    encoders: Path,
-    asked: set[str],
-) -> list[Part]:
-    rows: dict[str, list[Cell]] = {}
-    for cell in cells_of(spec):
-        rows.setdefault(cell.row.name, []).append(cell)
-    sharing = [cell for cell in cells_of(spec) if cell.row.encoder == "shared"]
-    return [
-        *(
-            part
-            for name, cells in rows.items()
-            for part in _row(spec.name, name, cells, known, times, asked)
-        ),
-        *_encoders(spec.name, sharing, known, times, encoders, asked),
-    ]
-
-
-@dataclass
-class Times:
-    """Seconds that such a device was busy with recorded cells, and with encoders."""
-
-    on_gpu: bool
-    cells: dict[str, list[float]] = field(default_factory=dict)
-    alike: dict[tuple[str, str], list[float]] = field(default_factory=dict)
-    """By work and data set."""
-    encoders: dict[tuple[str, str], list[float]] = field(default_factory=dict)
-    """By work and data set."""
-
-    def learn(self, cells: Sequence[Cell], known: Mapping[str, Record]) -> None:
-        """Remember what took how long; failures and other devices say nothing."""
-        for cell in cells:
-            record = known.get(cell.id)
-            if record is None or failed(record):
-                continue
-            if record.ran_on_gpu != (self.on_gpu and not cell.row.keeps_to_cpu):
-                continue
+def _lines(
+    spec: Spec, records: Sequence[Record], on_gpu: bool, encoders: Path
+) -> Iterator[dict[str, Any]]:
+    """Yield a line for each cell, row by row, and for each use of a shared encoder."""
+    known = recorded(records)
+    cells = cells_of(spec)
+    order = list(dict.fromkeys(cell.row.name for cell in cells))
+    of_encoders = []
+    for cell in sorted(cells, key=lambda cell: order.index(cell.row.name)):
+        record = known.get(cell.id)
+        bad = record is not None and failed(record)
+        cpu = on_gpu and cell.row.keeps_to_cpu
+        seconds = shared = None
+        if record is not None and not bad and record.ran_on_gpu == (on_gpu and not cpu):
             seconds = record.seconds["total"] / record.extra.get("jobs", 1)
-            self.cells.setdefault(cell.id, []).append(seconds)
-            self.alike.setdefault(_work(cell), []).append(seconds)
-            if "shared_encoder" in record.seconds:
-                seconds = record.seconds["shared_encoder"]
-                self.encoders.setdefault(_encoder_work(cell), []).append(seconds)
-
-    def of_cells(self, cells: Sequence[Cell]) -> Span | None:
-        """Return what one of a row's cells takes, if the row or one like it was run."""
-        own = [s for cell in cells for s in self.cells.get(cell.id, ())]
-        return _span(own or self.alike.get(_work(cells[0]), ()))
-
-    def of_encoders(self, cells: Sequence[Cell]) -> Span | None:
-        """Return what the encoder of some cells takes, if one like it was trained."""
-        return _span(self.encoders.get(_encoder_work(cells[0]), ()))
-
-
-def _work(cell: Cell) -> tuple[str, str]:
-    return cell.work, cell.task.dataset
-
-
-def _encoder_work(cell: Cell) -> tuple[str, str]:
-    return cell.encoder_work, cell.task.dataset
-
-
-def _span(seconds: Sequence[float]) -> Span | None:
-    return Span(min(seconds), max(seconds)) if seconds else None
-
-
-def _row(
-    spec: str,
-    name: str,
-    cells: Sequence[Cell],
-    known: Mapping[str, Record],
-    times: Times,
-    asked: set[str],
-) -> list[Part]:
-    """Return the parts of a row, one a data set."""
-    parts = []
-    for dataset, here in _by_dataset(cells).items():
-        bad = sum(failed(known[cell.id]) for cell in here if cell.id in known)
-        missing = _new([c.id for c in here if c.id not in known], asked)
-        each = times.of_cells(here)
-        elsewhere = times.on_gpu and here[0].row.keeps_to_cpu
-        part = Part(spec, name, dataset, len(here), missing, bad, each, elsewhere)
-        parts.append(part)
-    return parts
-
-
-def _encoders(
-    spec: str,
-    sharing: Sequence[Cell],
-    known: Mapping[str, Record],
-    times: Times,
-    folder: Path,
-    asked: set[str],
-) -> list[Part]:
-    """Return the encoders that cells share: missing where one of these is."""
-    place = Place(encoders=folder)
-    parts = []
-    for dataset, here in _by_dataset(sharing).items():
-        wanted = [encoder_folder(c, place) for c in here if c.id not in known]
-        missing = _new([path.name for path in wanted if not path.exists()], asked)
-        count = len({cell.encoder_id for cell in here})
-        each = times.of_encoders(here)
-        parts.append(Part(spec, ENCODERS, dataset, count, missing, 0, each))
-    return parts
-
-
-def _by_dataset(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    found: dict[str, list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(cell.task.dataset, []).append(cell)
-    return found
-
-
-def _new(ids: Sequence[str], asked: set[str]) -> int:
-    """Return how many of some runs no other has asked for, and remember them."""
-    new = set(ids) - asked
-    asked |= new
-    return len(new)
+            shared = record.seconds.get("shared_encoder")
+        line = {
+            "spec": spec.name,
+            "name": cell.row.name,
+            "dataset": cell.task.dataset,
+            "id": cell.id,
+            "work": cell.work,
+            "there": record is not None,
+            "failed": bad,
+            "seconds": seconds,
+            "cpu": cpu,
+        }
+        yield line
+        if cell.row.encoder == "shared":
+            changes = {
+                "name": ENCODERS,
+                "id": cell.encoder_id,
+                "work": cell.encoder_work,
+                "there": record is not None or (encoders / cell.encoder_id).exists(),
+                "failed": False,
+                "seconds": shared,
+            }
+            of_encoders.append(line | changes)
+    yield from of_encoders
 
 
 # --- words --------------------------------------------------------------------------
-
-HEADER = ("spec", "row", "data set", "missing", "seconds each", "seconds left")
-NOTHING = "Nothing is missing."
 
 
 def status_markdown(parts: Sequence[Part]) -> str:
@@ -217,18 +134,14 @@ def status_markdown(parts: Sequence[Part]) -> str:
             plain(part.spec),
             plain(part.name),
             part.dataset,
-            _missing(part),
-            MISSING if part.each is None else part.each.words,
-            MISSING if part.left is None else part.left.words,
+            f"{part.missing} of {part.cells}"
+            + (f", {part.failed} failed" if part.failed else ""),
+            MISSING if part.each is None else span_words(part.each),
+            MISSING if part.left is None else span_words(part.left),
         ]
         for part in open_parts
     ]
     return f"{markdown_grid(HEADER, lines)}\n\n{_sum(open_parts)}"
-
-
-def _missing(part: Part) -> str:
-    text = f"{part.missing} of {part.cells}"
-    return f"{text}, {part.failed} failed" if part.failed else text
 
 
 def _sum(parts: Sequence[Part]) -> str:
@@ -240,9 +153,9 @@ def _sum(parts: Sequence[Part]) -> str:
     bad = sum(part.failed for part in parts)
     said = []
     if known:
-        total = Span(sum(s.low for s in known), sum(s.high for s in known))
+        total = span_words([sum(ends) for ends in zip(*known, strict=True)])
         more = f", and {unknown} runs that are like none recorded on one"
-        said.append(f"Together {total.words} s of such a device{more * bool(unknown)}.")
+        said.append(f"Together {total} s of such a device{more * bool(unknown)}.")
     elif unknown:
         said.append(f"None of these {unknown} is like a run recorded on such a device.")
     if on_cpu:
