@@ -157,6 +157,10 @@ MISTAKES = [
     (changed("metric", ["f1"]), "spec 'mine' has no setting 'metric'. Did you mean"),
     (changed(("tasks", 0, "n_labelled"), 5), "task 1 .* Did you mean 'n_labeled'"),
     (changed(("rows", 1, "encodr"), "own"), "row 2 of spec 'mine' has no.*'encoder'"),
+    (
+        changed(("tasks", 0), {"name": "a", "dataset": "digits", "n_labelled": 5}),
+        "mean",
+    ),
     (changed("path", "x.toml"), "spec 'mine' gives itself a path"),
     (changed("title"), "spec 'mine' lacks 'title'"),
     (changed(("tasks", 0, "n_labeled")), "task 1 of spec 'mine' lacks 'n_labeled'"),

@@ -87,8 +87,12 @@ def parse_spec(table: Mapping[str, Any], name: str) -> Spec:
 
 
 def _in_words(error: ValidationError, given: Mapping[str, Any], where: str) -> str:
-    """Say what is wrong first: where, the key, its value and what is allowed."""
-    fault = error.errors()[0]
+    """Say what is wrong: where, the key, its value and what is allowed.
+
+    A misspelt key goes first, since another is then lacking.
+    """
+    unknown = "unexpected_keyword_argument"
+    fault = min(error.errors(), key=lambda one: one["type"] != unknown)
     kind: Any = Spec
     table: Any = given
     place = list(fault["loc"])
@@ -100,7 +104,7 @@ def _in_words(error: ValidationError, given: Mapping[str, Any], where: str) -> s
     if not place:
         return f"{where} must be a table, not {table!r}."
     key, value = str(place[0]), fault["input"]
-    if fault["type"] == "unexpected_keyword_argument":
+    if fault["type"] == unknown:
         known = [f.name for f in fields(kind)]
         known = [k for k in known if kind is not Spec or k not in FROM_THE_FILE]
         return (

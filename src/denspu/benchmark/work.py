@@ -6,9 +6,6 @@ A job is a cell, or the encoder that several cells share.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 import time
 import traceback
 import warnings
@@ -23,6 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from denspu._files import new_folder
 from denspu._machine import resolve_device
 from denspu._random import Randomness
 from denspu._registry import prepare_part
@@ -390,17 +388,13 @@ def train_encoder(cell: Cell, place: Place) -> None:
         "warnings": texts_of(told),
     }
     folder = encoder_folder(cell, place)
-    place.encoders.mkdir(parents=True, exist_ok=True)
-    half = Path(tempfile.mkdtemp(prefix=".half-", dir=place.encoders))
     try:
-        encoder.save(half)
-        (half / ABOUT_FILE).write_text(json.dumps(about), encoding="utf-8")
-        os.replace(half, folder)
+        with new_folder(folder) as half:
+            encoder.save(half)
+            (half / ABOUT_FILE).write_text(json.dumps(about), encoding="utf-8")
     except OSError:
         if not folder.exists():  # else another run was faster
             raise
-    finally:
-        shutil.rmtree(half, ignore_errors=True)
 
 
 # --- what true labels would give ----------------------------------------------------
