@@ -10,13 +10,14 @@ the walk ends in ``_refining.py`` or, as in the paper, in ``_paper_ending.py``.
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from denspu._machine import Deadline, resolve_device
-from denspu._parameters import Number, OneOf, Part, Whole
+from denspu._parameters import Number, OneOf, Part, Whole, setting
 from denspu._progress import Stages
 from denspu._random import Randomness
 from denspu._registry import (
@@ -35,6 +36,11 @@ from denspu.exceptions import InvalidParameterError
 from denspu.methods._base import PUClassifier
 from denspu.methods._boundary import FOLDS, leaves_itself_out
 from denspu.methods._bounding import Bounded, bound
+from denspu.methods._checkpoint import (
+    CHECKPOINT_DOC,
+    CHECKPOINT_RULE,
+    fit_encoder,
+)
 from denspu.methods._paper_ending import (
     choose_negatives,
     classified,
@@ -122,6 +128,9 @@ class DensPU(PUClassifier):
     max_seconds : float or None, default=None
         About how long ``fit`` may take: networks train fewer epochs, and ``stages_``
         says how many, so that the run can be repeated without the clock.
+    checkpoint : str, Path or None, default=None
+        Folder in which the encoder's training is kept, and in the end the encoder: a
+        second fit on the same rows with the same settings goes on from there.
     random_state : int, generator or None, default=None
     device : str, default="auto"
     verbose : int, default=0
@@ -175,6 +184,8 @@ class DensPU(PUClassifier):
         "verbose": (Whole(0),),
     }
 
+    checkpoint: str | Path | None = setting(None, *CHECKPOINT_RULE, doc=CHECKPOINT_DOC)
+
     def __init__(
         self,
         *,
@@ -190,6 +201,7 @@ class DensPU(PUClassifier):
         checks: int | Literal["auto"] = "auto",
         prior: float | Literal["estimate"] = "estimate",
         max_seconds: float | None = None,
+        checkpoint: str | Path | None = None,
         random_state: RandomState = None,
         device: str = "auto",
         verbose: int = 0,
@@ -206,6 +218,7 @@ class DensPU(PUClassifier):
         self.checks = checks
         self.prior = prior
         self.max_seconds = max_seconds
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -295,7 +308,7 @@ class DensPU(PUClassifier):
 
     def _encode(self, data: PUInput) -> FloatArray:
         with self.stages_.stage("encode") as facts:
-            self.encoder_.fit(data.X, data.positive.astype(np.int64))
+            self.encoder_ = fit_encoder(self.encoder_, data, self.checkpoint)
             Z = self._embed(data.X)
             facts["encoder"] = type(self.encoder_).__name__
             facts["positives"] = int(data.positive.sum())
