@@ -136,7 +136,13 @@ def fit(
     ] = None,
     prior: Annotated[
         float | None,
-        typer.Option(help="Share of positives among the unlabelled, if you know it."),
+        typer.Option(
+            help="Share of positives among all items, labelled and not, if you know it."
+        ),
+    ] = None,
+    prior_in_unlabeled: Annotated[
+        float | None,
+        typer.Option(help="In its place: the share among the unlabelled alone."),
     ] = None,
     holdout: Annotated[
         float,
@@ -171,8 +177,8 @@ def fit(
     given = dict(locals())  # first of all: nothing but the options
     from denspu.report.run import write_run_report
     from denspu.runs.fit import fit_run
+    from denspu.runs.folder import WorkFolder
     from denspu.runs.options import RunOptions
-    from denspu.runs.resume import WorkFolder
 
     for word in ("source", "set_", "quiet"):
         del given[word]

@@ -1,8 +1,8 @@
-"""What an encoder has learned stays in a folder, so that a fit that was cut off goes on.
+"""What an encoder has learned stays in a folder: a fit that was cut off goes on.
 
-Training a contrastive encoder is the longest part of a fit on images. In the folder that
-a method is given as ``checkpoint=`` lie the state of that training, every few epochs,
-and in the end the encoder itself.
+Training a contrastive encoder is the longest part of a fit on images. The folder given
+as ``checkpoint=`` holds the state of that training, every few epochs, and in the end the
+encoder itself.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def fit_encoder(encoder: Any, data: PUInput, checkpoint: str | Path | None) -> A
         for half in Path(checkpoint).rglob("*.part"):
             half.unlink(missing_ok=True)
         raise RunFolderError(
-            f"{checkpoint} could not be written while the encoder was trained: {error}. "
-            "Make room, or choose another place."
+            f"{checkpoint} could not be written while the encoder was trained: "
+            f"{error}. Make room, or choose another place."
         ) from error
     finally:
         encoder.set_params(checkpoint=None)

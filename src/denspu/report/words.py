@@ -106,9 +106,22 @@ def fitting(method: str, data: RunData, held: BoolArray) -> str:
     return " · ".join(parts)
 
 
-def resuming(state: str, path: Path) -> str:
+def prior_note(options: RunOptions) -> str:
+    """Return which items the share is of that is given as ``prior``."""
+    if options.prior is None:
+        return (
+            f"--prior {options.prior_in_unlabeled:g} is the share among the unlabelled "
+            "here, as it was when this run was begun"
+        )
+    return (
+        f"--prior {options.prior:g} is the share among all items, labelled and not, as "
+        "in Python; the share among the unlabelled is --prior-in-unlabeled"
+    )
+
+
+def resuming(going_on: bool, path: Path) -> str:
     """Return whether an earlier try is gone on with."""
-    if state == "resumed":
+    if going_on:
         return f"going on from {path}"
     return f"{path} belongs to other files or settings: starting anew"
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from denspu._progress import Stage
-from denspu._share import HALF_A_ROW, NEAR, between
+from denspu._share import Counts, Share
 from denspu._typing import FloatArray
-from denspu._words import does, many
-from denspu.exceptions import DensPUWarning, InvalidParameterError
+from denspu.exceptions import DensPUWarning
 from denspu.methods._judging import with_estimated_prior, with_prior
 from denspu.metrics import (
     PUReport,
@@ -49,72 +48,6 @@ PARTS = ("encoder_", "classifier_", "refiner_")
 # --- the share of positives ----------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Shares:
-    """Turns shares among the open items of U into shares and counts of all of U.
-
-    Copies of positives are positive and known negatives are not; only the others are
-    open, and only they take part in estimates.
-    """
-
-    n_unlabeled: int
-    n_copies: int
-    n_known_negative: int
-
-    @property
-    def n_open(self) -> int:
-        """Items of U whose label is not known."""
-        return self.n_unlabeled - self.n_copies - self.n_known_negative
-
-    def count(self, share: float) -> float:
-        """Return how many of U are positive if ``share`` of the open ones are."""
-        return self.n_copies + share * self.n_open
-
-    def whole(self, share: float) -> float:
-        """Return the share in all of U."""
-        return self.count(share) / self.n_unlabeled
-
-    def open(self, share: float) -> float:
-        """Return the share among the open items, from that in all of U."""
-        hidden = share * self.n_unlabeled - self.n_copies
-        if self.n_open < 1:
-            raise InvalidParameterError(
-                f"prior={share!r} has no item to speak of: of the {self.n_unlabeled:,} "
-                f"unlabelled ones {self.n_copies:,} "
-                f"{does(self.n_copies, 'is a copy', 'are copies')} of positives, and "
-                "all others are known to be negative. Leave prior out."
-            )
-        least = HALF_A_ROW - NEAR / 2  # what passes here passes in the fit
-        if not least <= hidden <= self.n_open - least:
-            ends = (
-                self.n_copies + HALF_A_ROW,
-                self.n_copies + self.n_open - HALF_A_ROW,
-            )
-            allowed = between(*(end / self.n_unlabeled for end in ends))
-            raise InvalidParameterError(
-                f"prior={share!r} cannot be the share of positives among the "
-                f"{self.n_unlabeled:,} unlabelled items: {self.n_copies:,} "
-                f"{does(self.n_copies, 'is a copy', 'are copies')} of positives, there "
-                f"{does(self.n_known_negative, 'is', 'are')} "
-                f"{many(self.n_known_negative, 'known negative')}, and of the other "
-                f"{self.n_open:,} it means {hidden:,.4g}. Pass {allowed}, or leave "
-                "prior out."
-            )
-        return hidden / self.n_open
-
-    def for_method(self, share: float, n_labeled: int, scenario: str) -> float:
-        """Return what a method's ``prior=`` means, from the share among open items."""
-        hidden, n = share * self.n_open, self.n_open + self.n_known_negative
-        if scenario == "two-sample":
-            return hidden / n
-        return (n_labeled + hidden) / (n_labeled + n)
-
-
-def shares_of(data: RunData) -> Shares:
-    """Return how U is made up."""
-    return Shares(len(data.U), int(data.is_copy.sum()), int(data.known_negative.sum()))
-
-
 def settle_evidence(model: Any, scenario: str, share: float | None) -> None:
     """Put into the evidence what the user knows better than the model."""
     if hasattr(model, "evidence_"):
@@ -123,7 +56,7 @@ def settle_evidence(model: Any, scenario: str, share: float | None) -> None:
 
 
 def prior_facts(
-    model: Any, shares: Shares, given: float | None
+    model: Any, counts: Counts, given: float | None
 ) -> tuple[Prior, Count | None]:
     """Return the share of positives inside U, and their number, with intervals."""
     evidence = getattr(model, "evidence_", None)
@@ -132,7 +65,8 @@ def prior_facts(
     source: Source = "model"
     if evidence is not None:
         value, ends = evidence.prior_in_unlabeled, evidence.prior_interval
-        estimates = {k: shares.whole(v) for k, v in evidence.prior_estimates.items()}
+        found = evidence.prior_estimates.items()
+        estimates = {name: _inside(share, counts) for name, share in found}
         level, source = evidence.prior_level, evidence.prior_from
     elif given is not None:
         value, ends, source = given, (given, given), "given"
@@ -142,15 +76,15 @@ def prior_facts(
     if value is None:
         return Prior(), None
     low, high = min(ends[0], value), max(ends[1], value)
-    prior = Prior(
-        shares.whole(value),
-        shares.whole(low),
-        shares.whole(high),
-        level,
-        source,
-        estimates,
-    )
-    return prior, Count(shares.count(value), shares.count(low), shares.count(high))
+    inside = Share(value, low, high, "open", counts).to("unlabeled")
+    three = inside.value, inside.low, inside.high
+    prior = Prior(*three, level=level, source=source, estimates=estimates)
+    return prior, Count(*(counts.unlabeled * share for share in three))
+
+
+def _inside(share: float, counts: Counts) -> float:
+    """Return a share of the open items as one of all U."""
+    return Share.exactly(share, "open", counts).to("unlabeled").value
 
 
 # --- figures and checks --------------------------------------------------------------
@@ -161,7 +95,7 @@ def evaluation_of(model: Any) -> PUReport | None:
     return model.evaluate() if hasattr(model, "evidence_") else None
 
 
-def sensitivity_of(model: Any, shares: Shares) -> list[IfShare]:
+def sensitivity_of(model: Any, counts: Counts) -> list[IfShare]:
     """Return the figures over the interval of the share.
 
     One that was given has none: the table reaches from it over what the scores say.
@@ -187,7 +121,7 @@ def sensitivity_of(model: Any, shares: Shares) -> list[IfShare]:
     )
     names = ("precision", "recall", "f1", "accuracy")
     return [
-        IfShare(shares.whole(prior), *(plain(report[name].value) for name in names))
+        IfShare(_inside(prior, counts), *(plain(report[name].value) for name in names))
         for prior, report in zip(found.priors, found.reports, strict=True)
     ]
 

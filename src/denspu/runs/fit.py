@@ -7,26 +7,35 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from denspu._progress import Stage, hearing
 from denspu._registry import Entry
-from denspu._typing import BoolArray
+from denspu._share import Share
+from denspu._typing import BoolArray, IntArray
 from denspu._words import does, many
 from denspu.data import join
 from denspu.exceptions import DensPUWarning, InvalidInputError
+from denspu.methods._checkpoint import key_of
 from denspu.persistence import versions
 from denspu.report import words
 from denspu.runs import findings
 from denspu.runs.facts import Copy, RunFacts, RunRows, plain
-from denspu.runs.folder import REPORT, WriteReport, check_out, write_run
-from denspu.runs.options import RunOptions, build_method, check_options
+from denspu.runs.folder import REPORT, WorkFolder, WriteReport, check_out, write_run
+from denspu.runs.options import (
+    PRIOR_OF,
+    RunOptions,
+    build_method,
+    check_options,
+    given_share,
+    scenario_of,
+)
 from denspu.runs.reading import RunData, read_run, reading_arguments
-from denspu.runs.resume import WorkFolder, kept_encoder, key_of
 from denspu.runs.rows import Embeddings, embeddings_of, rows_of
 from denspu.runs.splitting import hold_out
 
@@ -87,9 +96,9 @@ def fit_run(
     work = WorkFolder(options.target)
     work.reserve()
     try:
-        run = _prepared(entry, options, tell)
+        run = _prepared(entry, options, work, tell)
         with _collected(run.said), run.clock.step("fit"):
-            _fit(run, work, tell)
+            _fit(run, tell)
             _decide(run)
         with _collected(run.said), run.clock.step("judge"):
             Z = embeddings_of(run.model, run.data)
@@ -117,12 +126,44 @@ def fit_run(
     return facts, rows
 
 
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What the model is fitted on: P, and the items of U that are no copies."""
+
+    X: Any
+    y: IntArray
+    held: BoolArray
+    known_negative: BoolArray
+    groups: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, data: RunData, held: BoolArray) -> Self:
+        """Put P and U together."""
+        left = ~data.is_copy
+        X, y, _ = join(data.P, data.U if left.all() else data.U.take(left))
+        known = np.zeros(len(y), dtype=bool)
+        known[len(data.P) :] = data.known_negative[left]
+        groups = None
+        if data.groups is not None:
+            groups = np.concatenate([data.groups[0], data.groups[1][left]])
+        mask = np.zeros(len(y), dtype=bool)
+        mask[: len(data.P)] = held
+        return cls(X, y, mask, known, groups)
+
+    def key(self, options: RunOptions, *, leave_out: str = "") -> str:
+        """Return a hash of the rows and of what is asked."""
+        told = {k: v for k, v in options.told().items() if k != leave_out}
+        rows = (self.y, self.held, self.known_negative, self.groups)
+        return key_of(self.X, *rows, told)
+
+
 @dataclass
 class _Run:
     """A run that is ready to be fitted."""
 
     options: RunOptions
     data: RunData
+    rows: _Rows
     held: BoolArray
     """Labelled positives that are held out."""
     held_told: str
@@ -135,7 +176,7 @@ class _Run:
     clock: _Clock
 
 
-def _prepared(entry: Entry, options: RunOptions, tell: Tell) -> _Run:
+def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -> _Run:
     """Read, check and choose everything that can be settled before the fit."""
     clock = _Clock()
     with clock.step("read"):
@@ -148,17 +189,31 @@ def _prepared(entry: Entry, options: RunOptions, tell: Tell) -> _Run:
         times=data.times,
         seed=options.seed,
     )
-    shares = findings.shares_of(data)
-    _check_wish(options, held, told, shares.n_open)
-    share = meant = None
+    _check_wish(options, held, told, data.counts.open)
+    rows = _Rows.of(data, held)
+    key = rows.key(options)
     if options.prior is not None:
-        share = shares.open(options.prior)
-        scenario = options.scenario if "scenario" in entry.takes() else "one-sample"
-        meant = shares.for_method(share, len(data.P), scenario)
-    model = build_method(entry, options, meant)
+        before = rows.key(options, leave_out=PRIOR_OF)
+        if work.belongs_to(before):  # begun when prior was the share inside U
+            options = replace(options, prior=None, prior_in_unlabeled=options.prior)
+            key = before
+        tell("note", words.prior_note(options))
+    share = given_share(options, data.counts, entry)
+    meant = None
+    if share is not None:
+        n = data.counts.unlabeled - data.counts.known_positive
+        fitted = replace(data.counts, unlabeled=n, known_positive=0)
+        scenario = scenario_of(options, entry)
+        meant = Share.exactly(share.value, "open", fitted).population(scenario).value
+    model = build_method(entry, options, meant, work.path)
     said = _doubts(entry, model, options, data, held, told)
     tell("fitting", words.fitting(options.method, data, held))
-    return _Run(options, data, held, told, share, model, said, clock)
+    if work.useful:
+        going_on = work.belongs_to(key)
+        tell("resuming", words.resuming(going_on, work.path))
+    work.begin(key)
+    given = None if share is None else share.value
+    return _Run(options, data, rows, held, told, given, model, said, clock)
 
 
 def _check_wish(options: RunOptions, held: BoolArray, told: str, n_open: int) -> None:
@@ -176,34 +231,23 @@ def _check_wish(options: RunOptions, held: BoolArray, told: str, n_open: int) ->
         )
 
 
-def _fit(run: _Run, work: WorkFolder, tell: Tell) -> None:
-    """Fit the model on P and on the items of U that are no copies."""
-    data, options = run.data, run.options
-    some = data.is_copy.any()
-    U = data.U.take(~data.is_copy) if some else data.U
-    X, y, _ = join(data.P, U)
-    mask = np.concatenate([run.held, np.zeros(len(U), dtype=bool)])
-    known = np.zeros(len(y), dtype=bool)
-    known[len(data.P) :] = data.known_negative[~data.is_copy]
-    groups = None
-    if data.groups is not None:
-        groups = np.concatenate([data.groups[0], data.groups[1][~data.is_copy]])
-    state = work.begin(key_of(X, y, mask, known, groups, options.told()))
-    if state != "new":
-        tell("resuming", words.resuming(state, work.path))
+def _fit(run: _Run, tell: Tell) -> None:
+    rows = run.rows
 
     def hear(stage: Stage) -> None:
-        for word, sentence in words.stage_lines(stage, len(y)):
+        for word, sentence in words.stage_lines(stage, len(rows.y)):
             tell(word, sentence)
 
-    with kept_encoder(run.model, X, data.P.kind, work), hearing(hear):
+    with hearing(hear):
         run.model.fit(
-            X,
-            y,
-            known_negative=known if known.any() else None,
-            groups=groups,
-            holdout=mask if run.held.any() else None,
+            rows.X,
+            rows.y,
+            known_negative=rows.known_negative if rows.known_negative.any() else None,
+            groups=rows.groups,
+            holdout=rows.held if rows.held.any() else None,
         )
+    if "checkpoint" in run.model.get_params(deep=False):
+        run.model.set_params(checkpoint=None)  # it is of this run, not of the model
 
 
 def _decide(run: _Run) -> None:
@@ -220,13 +264,12 @@ def _decide(run: _Run) -> None:
 
 def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
     model, data, options = run.model, run.data, run.options
-    shares = findings.shares_of(data)
-    prior, count = findings.prior_facts(model, shares, run.share)
+    prior, count = findings.prior_facts(model, data.counts, run.share)
     read = {
         "positives": len(data.P),
         "unlabeled": len(data.U),
         "skipped": len(data.skipped),
-        "copies": shares.n_copies,
+        "copies": data.counts.known_positive,
     }
     reading = Stage("read", run.clock.seconds["read"], read)
     return RunFacts(
@@ -247,7 +290,7 @@ def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
         count=count,
         threshold=findings.threshold_facts(model),
         evaluation=findings.evaluation_of(model),
-        sensitivity=findings.sensitivity_of(model, shares),
+        sensitivity=findings.sensitivity_of(model, data.counts),
         checks=findings.checks_of(model, data, _features(data, rows, Z)),
         lists=findings.lists_of(model),
         stages=findings.stages_of(model, reading, run.clock.seconds["fit"]),
@@ -306,9 +349,11 @@ def _doubts(
     said = list(data.warnings)
     if not held.any():
         said.append(told)
-    if options.prior is not None and not model._learns_from_prior():
+    given = "--prior" if options.prior is not None else "--prior-in-unlabeled"
+    told_share = options.prior or options.prior_in_unlabeled
+    if told_share and not model._learns_from_prior():
         said.append(
-            f"{entry.key} learns without a prior: --prior sets chances and estimates. "
+            f"{entry.key} learns without a prior: {given} sets chances and estimates. "
             "--threshold prior moves the cut to it."
         )
     if options.max_seconds is not None and "max_seconds" not in entry.takes():

@@ -16,9 +16,11 @@ from __future__ import annotations
 import csv
 import errno
 import io
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +29,13 @@ from safetensors import SafetensorError
 
 from denspu._files import as_json, new_folder
 from denspu.exceptions import ModelFileError, RunFolderError
+from denspu.methods._checkpoint import ENCODER, TRAINING
 from denspu.persistence import load_extra, save
 from denspu.persistence.values import Writer
 from denspu.runs.facts import RunFacts, RunRows
-from denspu.runs.resume import WorkFolder
 
+KEY = "key.json"
+"""In the folder of work in progress: which rows and settings it belongs to."""
 MODEL, RUN, REPORT, SKIPPED = "model", "run.json", "report.html", "skipped.csv"
 SCORES_CSV, SCORES_PARQUET = "scores.csv", "scores.parquet"
 INSIDE = {MODEL, RUN, REPORT, SKIPPED, SCORES_CSV, SCORES_PARQUET}
@@ -171,6 +175,74 @@ def write_parquet(path: Path, rows: RunRows) -> None:
         name.encode("utf-8", "backslashreplace").decode() for name in columns["item"]
     ]
     pq.write_table(pa.table({**columns, "item": clean}), path)
+
+
+# --- work in progress ----------------------------------------------------------------
+
+
+class WorkFolder:
+    """``RUN.part/``, where a run keeps what a second try can use."""
+
+    def __init__(self, target: Path) -> None:
+        self.path = target.with_name(f"{target.name}.part")
+        self._made = [p for p in self.path.parents if not p.exists()]
+
+    def reserve(self) -> None:
+        """Make the folder, to see at once whether there is a place for the run."""
+        self._refuse_strange()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunFolderError(
+                f"{self.path} cannot be made ({error.strerror or error}), and the run "
+                "is written beside it. Choose another --out."
+            ) from error
+
+    def belongs_to(self, key: str) -> bool:
+        """Tell whether it holds work on these rows and settings."""
+        try:
+            found = json.loads((self.path / KEY).read_text(encoding="utf-8"))
+            return self.useful and str(found["key"]) == key
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def begin(self, key: str) -> None:
+        """Open the folder; what another run left there is deleted."""
+        if not self.belongs_to(key):
+            shutil.rmtree(self.path)
+            self.reserve()
+            (self.path / KEY).write_text(json.dumps({"key": key}), encoding="utf-8")
+
+    def _refuse_strange(self) -> None:
+        if not self.path.exists():
+            return
+        held = {p.name for p in self.path.iterdir()} if self.path.is_dir() else {""}
+        strange = {
+            name for name in held - {KEY, TRAINING, ENCODER} if not name.startswith(".")
+        }
+        if strange or (held and KEY not in held):
+            raise RunFolderError(
+                f"{self.path} is needed for work in progress, and holds something "
+                "else. Move it away, or choose another --out."
+            )
+
+    @property
+    def useful(self) -> bool:
+        """Tell whether a second try could go on from here."""
+        folders = (self.path / TRAINING, self.path / ENCODER)
+        return any(path.is_file() for top in folders for path in top.rglob("*"))
+
+    def leave(self) -> None:
+        """Delete the folder if it holds nothing that a second try could use."""
+        if not self.useful:
+            self.end()
+            for parent in self._made:
+                with suppress(OSError):
+                    parent.rmdir()
+
+    def end(self) -> None:
+        """Delete the folder."""
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 # --- reading it again ----------------------------------------------------------------

@@ -6,15 +6,19 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from denspu._machine import resolve_device
 from denspu._parameters import Number
 from denspu._registry import Entry, registry
+from denspu._share import HALF_A_ROW, NEAR, Counts, Share, between
+from denspu._typing import Scenario
+from denspu._words import does, many
 from denspu.exceptions import InvalidParameterError, did_you_mean
 
 Source = str | os.PathLike[str]
 
+SHARE = Number(0, 1, "neither")
 RULES = ("prior", "recall", "precision", "top")
 SCENARIOS = ("one-sample", "two-sample")
 HOW_THRESHOLD = "prior, recall=0.9, precision=0.9 or top=200"
@@ -25,6 +29,7 @@ OURS = {
     "max_seconds": "--max-seconds",
     "scenario": "--scenario",
     "prior": "--prior",
+    "checkpoint": "--out",
     "verbose": "--quiet",
 }
 """Settings of a method that have an option of their own."""
@@ -97,7 +102,10 @@ class RunOptions:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the method."""
     prior: float | None = None
-    """Share of positives inside U, where it is known."""
+    """What a method's ``prior=`` means: the share of positives among all items, P and U
+    together; or among those of U, for a method that takes ``scenario="two-sample"``."""
+    prior_in_unlabeled: float | None = None
+    """Share of positives inside U, in place of ``prior``."""
     holdout: float = 0.2
     """Share of the labelled positives kept from the fit; 0 for none."""
     threshold: str | None = None
@@ -132,14 +140,17 @@ class RunOptions:
         usual = {f.name: f.default for f in type(self).__dataclass_fields__.values()}
         quiet = ("command", "verbose", "overwrite", "out", *NAMED_SOURCES)
         always = ("method", "scenario", "holdout", "seed", "device")
-        return {
+        told = {
             name: os.fspath(value) if isinstance(value, os.PathLike) else value
             for name, value in given.items()
             if name in always or (name not in quiet and value and value != usual[name])
         }
+        # in run folders without this word prior was the share inside U
+        return told | ({} if self.prior is None else {PRIOR_OF: "all items"})
 
 
 NAMED_SOURCES = ("positive", "unlabeled", "table")
+PRIOR_OF = "prior_of"
 
 
 def threshold_wish(text: str) -> ThresholdWish:
@@ -186,16 +197,23 @@ def check_options(options: RunOptions) -> Entry:
             f"{entry.scenario} data alone. Choose another method; `denspu list "
             "--kind method` names them."
         )
-    if options.holdout != 0 and not Number(0, 1, "neither").allows(options.holdout):
+    if options.holdout != 0 and not SHARE.allows(options.holdout):
         raise InvalidParameterError(
             f"holdout={options.holdout!r} must be a share above 0 and below 1, or 0 to "
             "hold nothing out."
         )
-    if options.prior is not None and not Number(0, 1, "neither").allows(options.prior):
+    if None not in (options.prior, options.prior_in_unlabeled):
         raise InvalidParameterError(
-            f"prior={options.prior!r} must be a share above 0 and below 1: how many of "
-            "the unlabelled items are positive."
+            f"prior={options.prior!r} and prior_in_unlabeled="
+            f"{options.prior_in_unlabeled!r} say the same thing. Give one of them."
         )
+    for name, of in (("prior", "all"), ("prior_in_unlabeled", "the unlabelled")):
+        value = getattr(options, name)
+        if value is not None and not SHARE.allows(value):
+            raise InvalidParameterError(
+                f"{name}={value!r} must be a share above 0 and below 1: how many of "
+                f"{of} items are positive."
+            )
     wish = options.wish
     if wish is not None and options.holdout == 0:
         raise InvalidParameterError(
@@ -208,7 +226,7 @@ def check_options(options: RunOptions) -> Entry:
                 f"{name!r} has an option of its own. Use {OURS[name]}."
             )
     resolve_device(options.device)  # refuses one that is not here
-    build_method(entry, options, None)  # refuses settings that it does not have
+    build_method(entry, options)  # refuses settings that it does not have
     return entry
 
 
@@ -243,19 +261,64 @@ def _check_sources(options: RunOptions) -> None:
         )
 
 
-def build_method(entry: Entry, options: RunOptions, share: float | None) -> Any:
-    """Return the method with what the options say.
+def given_share(options: RunOptions, counts: Counts, entry: Entry) -> Share | None:
+    """Return the share of positives among the open items, if the options give one.
 
-    ``share`` is what the method's ``prior`` means: the share of positives in the
-    population that the scenario describes.
+    One that leaves no open item positive, or none negative, is refused.
     """
+    name, value = "prior_in_unlabeled", options.prior_in_unlabeled
+    of: Literal["all", "unlabeled"] = "unlabeled"
+    if options.prior is not None:
+        name, value = "prior", options.prior
+        of = "all" if scenario_of(options, entry) == "one-sample" else "unlabeled"
+    if value is None:
+        return None
+    share = Share.exactly(value, of, counts)
+    hidden = share.positives - counts.known_positive
+    least = HALF_A_ROW - NEAR / 2  # what passes here passes in the fit
+    if least <= hidden <= counts.open - least:
+        return share.to("open")
+    known = [many(counts.labeled, "labelled positive")] if of == "all" else []
+    n = counts.known_positive
+    known.append(f"{n:,} {does(n, 'copy', 'copies')} of labelled positives")
+    known.append(many(counts.known_negative, "known negative"))
+    ends = [
+        counts.known_positive + HALF_A_ROW,
+        counts.known_positive + counts.open - HALF_A_ROW,
+    ]
+    if of == "all":
+        ends = [(counts.labeled + end) / counts.all for end in ends]
+    else:
+        ends = [end / counts.unlabeled for end in ends]
+    among = f"all {counts.all:,}" if of == "all" else f"{counts.unlabeled:,} unlabelled"
+    raise InvalidParameterError(
+        f"{name}={value!r} cannot be the share of positives among the {among} items: "
+        f"with {', '.join(known)} it means {hidden:,.4g} of the other {counts.open:,}. "
+        f"Pass {between(*ends)}, or leave {name} out."
+    )
+
+
+def scenario_of(options: RunOptions, entry: Entry) -> Scenario:
+    """Return the scenario as the method sees it; one that asks for none takes one."""
+    asked: Scenario = "two-sample" if options.scenario == "two-sample" else "one-sample"
+    return asked if "scenario" in entry.takes() else "one-sample"
+
+
+def build_method(
+    entry: Entry,
+    options: RunOptions,
+    prior: float | None = None,
+    checkpoint: Path | None = None,
+) -> Any:
+    """Return the method with what the options say."""
     takes = entry.takes()
     wanted = {
         "random_state": options.seed,
         "device": options.device,
         "max_seconds": options.max_seconds,
         "scenario": options.scenario,
-        "prior": share,
+        "prior": prior,
+        "checkpoint": None if checkpoint is None else str(checkpoint),
         "verbose": options.verbose or None,
     }
     ours = {k: v for k, v in wanted.items() if k in takes and v is not None}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from denspu._share import Counts
 from denspu._typing import BoolArray, FloatArray
 from denspu._words import does, many
 from denspu.data import (
@@ -54,6 +55,12 @@ class RunData:
     skipped: list[SkippedItem]
     reading: list[str]
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Counts:
+        """How many items there are, by what is known of them."""
+        copies, negative = int(self.is_copy.sum()), int(self.known_negative.sum())
+        return Counts(len(self.P), len(self.U), negative, copies)
 
 
 def read_run(options: RunOptions) -> RunData:
