@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import warnings
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import pytest
 import denspu
 from denspu.data import read_items
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
+from denspu.report.words import result_lines
 from denspu.runs import RunOptions, fit_run, read_input
 from denspu.runs.rows import CHOSEN, COPY, KNOWN, STAGES
 
@@ -224,18 +224,46 @@ def test_copies_of_positives_are_positive_and_not_fitted(tmp_path, monkeypatch):
     assert facts.evaluation.prior_in_unlabeled == pytest.approx(share)
 
 
-def test_a_prior_that_is_known_is_kept(tmp_path):
-    facts, _ = fit_run(options(tmp_path, prior=0.25, **write_embeddings(tmp_path, 4)))
+def test_a_known_share_inside_u_is_kept(tmp_path):
+    given = write_embeddings(tmp_path, 4)
+    facts, _ = fit_run(options(tmp_path, prior_in_unlabeled=0.25, **given))
     assert facts.prior.value == pytest.approx(0.25)
-    assert asdict(facts.count) == pytest.approx({"value": 26, "low": 26, "high": 26})
     assert facts.prior.given
+    ends = facts.count.value, facts.count.low, facts.count.high
+    assert ends == pytest.approx((26, 26, 26))
     inside = facts.evaluation.prior_in_unlabeled
     assert inside == pytest.approx((26 - 4) / 100)
+    assert facts.settings["prior_in_unlabeled"] == 0.25
 
 
-def test_a_prior_that_is_given_is_set_beside_what_the_scores_say(tmp_path):
+def test_a_known_share_of_all_items_is_what_the_method_means(tmp_path):
+    """64 of 160 are positive; 40 of these are labelled, and 4 are copies of such."""
+    told = []
+    given = {"method": "dens_pu", "prior": 0.4, **write_embeddings(tmp_path)}
+    given["settings"] = {"refiner": "ranking"}
+    facts, _ = fit_run(
+        options(tmp_path, **given), tell=lambda word, said: told.append(word)
+    )
+    model = denspu.load(tmp_path / "run/model")
+    assert model.prior == pytest.approx(0.4)
+    assert facts.prior.value == pytest.approx((0.4 * 140 - 40) / 100)
+    assert facts.settings["prior_of"] == "all items"
+    assert told.count("note") == 1
+    assert not any("without a prior" in w for w in facts.warnings)
+
+
+def test_in_two_samples_a_known_share_is_that_of_u(tmp_path):
+    given = {"method": "pusb", "settings": {"epochs": 1}, "scenario": "two-sample"}
+    given |= write_embeddings(tmp_path)
+    facts, _ = fit_run(options(tmp_path, prior=0.3, **given))
+    assert denspu.load(tmp_path / "run/model").prior == pytest.approx(0.3)
+    assert facts.prior.value == pytest.approx(0.3)
+
+
+def test_a_given_share_is_set_beside_what_the_scores_say(tmp_path):
     """0.9 is far too large here, and the table reaches down to the estimate."""
-    facts, _ = fit_run(options(tmp_path, prior=0.9, **write_embeddings(tmp_path)))
+    given = write_embeddings(tmp_path)
+    facts, _ = fit_run(options(tmp_path, prior_in_unlabeled=0.9, **given))
     priors = [row.prior for row in facts.sensitivity]
     assert priors[-1] == pytest.approx(0.9)
     assert len(priors) > 1
@@ -244,27 +272,8 @@ def test_a_prior_that_is_given_is_set_beside_what_the_scores_say(tmp_path):
     assert right[0] < right[-1]
 
 
-@pytest.mark.parametrize("scenario", ["one-sample", "two-sample"])
-def test_a_prior_that_is_known_is_learned_with(tmp_path, scenario):
-    """Our default takes P and U together, however they were drawn."""
-    facts, _ = fit_run(
-        options(
-            tmp_path,
-            method="dens_pu",
-            prior=0.4,
-            scenario=scenario,
-            **write_embeddings(tmp_path),
-        )
-    )
-    model = denspu.load(tmp_path / "run/model")
-    n, n_labeled = facts.n_unlabeled, facts.n_positive
-    assert model.prior == pytest.approx((n_labeled + 0.4 * n) / (n_labeled + n))
-    assert model.prior_in_unlabeled_ == pytest.approx(0.4)
-    assert not any("without a prior" in w for w in facts.warnings)
-
-
 def test_a_prior_that_copies_contradict_is_refused(tmp_path):
-    with pytest.raises(InvalidParameterError, match="4 are copies"):
+    with pytest.raises(InvalidParameterError, match="4 copies of labelled positives"):
         fit_run(options(tmp_path, prior=0.01, **write_embeddings(tmp_path, 4)))
     assert not (tmp_path / "run.part").exists()
 
@@ -319,6 +328,7 @@ def test_top_calls_so_many(tmp_path):
         ({"threshold": "top=0.5"}, "whole number"),
         ({"threshold": "prior=0.1"}, "takes no number"),
         ({"prior": 1.5}, "prior=1.5"),
+        ({"prior": 0.5, "prior_in_unlabeled": 0.2}, "Give one of them"),
         ({"method": "elkan_nota"}, "Did you mean 'elkan_noto'"),
         ({"settings": {"random_state": 1}}, "--seed"),
         ({"settings": {"nothing": 1}}, "no parameter 'nothing'"),
@@ -421,3 +431,14 @@ def test_a_cut_that_contradicts_the_chances_is_spoken_of(tmp_path):
     assert "called positive have a chance below 50 %" in sentence
     assert "held-out positives" in sentence
     assert "--threshold" in sentence
+
+
+def test_a_check_that_could_not_be_made_is_neither_good_nor_bad(tmp_path):
+    """Five held-out positives cannot show whether labels were given at random."""
+    make_table(tmp_path / "t.csv")
+    facts, _ = fit_run(options(tmp_path))
+    check = next(c for c in facts.checks if c.name == "labels at random")
+    assert check.ok is None
+    assert check.sentence.startswith("Too few rows to compare")
+    told = [sentence for _, sentence in result_lines(facts, None)]
+    assert check.sentence not in told

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import errno
+import json
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 import denspu
+from denspu.data import join, read_pair
 from denspu.encoders import ContrastiveEncoder
-from denspu.exceptions import ModelFileError, RunFolderError
-from denspu.methods.elkan_noto import ElkanNoto
-from denspu.runs import RunOptions, fit_run, folder, resume
-from denspu.runs.resume import WorkFolder
+from denspu.exceptions import InvalidParameterError, ModelFileError, RunFolderError
+from denspu.runs import RunOptions, fit_run, folder
+from denspu.runs.folder import WorkFolder
 from denspu.training import Checkpoint
 
 Image = pytest.importorskip("PIL.Image")
+
+PARTS = {"detector": "isolation_forest", "checks": 1, "refiner": None}
+PARTS |= {"classifier": "logistic"}
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +38,14 @@ def folders(tmp_path_factory):
     return top
 
 
+def encoder():
+    return ContrastiveEncoder(epochs=11, image_size=8)
+
+
 def options(folders, out, **changes):
-    settings = {"encoder": ContrastiveEncoder(epochs=20, image_size=8)}
     usual = {"positive": folders / "p", "unlabeled": folders / "u", "device": "cpu"}
-    usual["method"] = "elkan_noto"
-    return RunOptions(**{**usual, "out": out, "settings": settings, **changes})
+    usual["settings"] = {"encoder": encoder(), **PARTS}
+    return RunOptions(**{**usual, "out": out, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -49,73 +56,27 @@ def straight(folders, tmp_path_factory):
     return out
 
 
-def interrupted(monkeypatch, wanted, owner, name, after):
-    """Run until a method has been called, then press Ctrl-C."""
+def cut(monkeypatch, owner, name, wanted, *, after):
+    """Run until something has been called, then press Ctrl-C."""
     original = getattr(owner, name)
 
-    def cut(self, *args, **named):
-        if not after:
-            raise KeyboardInterrupt
-        original(self, *args, **named)
+    def stop(*args, **named):
+        if after:
+            original(*args, **named)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(owner, name, cut)
+        patch.setattr(owner, name, stop)
         with pytest.raises(KeyboardInterrupt):
             fit_run(wanted)
 
 
-def same(one, other):
-    return (one / "scores.csv").read_bytes() == (other / "scores.csv").read_bytes()
+def after_the_encoder(monkeypatch, wanted):
+    cut(monkeypatch, denspu.DensPU, "_bound", wanted, after=False)
 
 
-def test_training_goes_on_from_its_checkpoint(folders, straight, tmp_path, monkeypatch):
-    wanted = options(folders, tmp_path / "run")
-    interrupted(monkeypatch, wanted, Checkpoint, "save", after=True)
-    work = WorkFolder(wanted.target)
-    assert work.useful
-    assert not (tmp_path / "run").exists()
-    told, starts = [], []
-    load = Checkpoint.load
-
-    def watched(self, *args):
-        found = load(self, *args)
-        starts.append(found[0])
-        return found
-
-    monkeypatch.setattr(Checkpoint, "load", watched)
-    fit_run(wanted, tell=lambda word, _: told.append(word))
-    assert starts == [10]
-    assert "resuming" in told
-    assert same(tmp_path / "run", straight)
-    assert not work.path.exists()
-
-
-def test_a_trained_encoder_is_not_trained_again(
-    folders, straight, tmp_path, monkeypatch
-):
-    wanted = options(folders, tmp_path / "run")
-    interrupted(monkeypatch, wanted, ElkanNoto, "_learn", after=False)
-    assert (tmp_path / "run.part" / "encoder" / "manifest.json").is_file()
-
-    def never(self, *args):
-        raise AssertionError("trained again")
-
-    monkeypatch.setattr(Checkpoint, "save", never)
-    fit_run(wanted)
-    assert same(tmp_path / "run", straight)
-
-
-def test_the_saved_model_knows_nothing_of_it(straight):
-    model = denspu.load(straight / "model")
-    assert type(model.encoder_) is ContrastiveEncoder
-    assert model.encoder_.checkpoint is None
-    assert model.encoder.checkpoint is None
-
-
-def test_another_run_starts_anew(folders, tmp_path, monkeypatch):
-    wanted = options(folders, tmp_path / "run")
-    interrupted(monkeypatch, wanted, Checkpoint, "save", after=True)
+def goes_on(monkeypatch, wanted):
+    """Return what is told, and the epochs that were done before each training."""
     told, starts = {}, []
     load = Checkpoint.load
 
@@ -124,13 +85,69 @@ def test_another_run_starts_anew(folders, tmp_path, monkeypatch):
         starts.append(found[0])
         return found
 
-    monkeypatch.setattr(Checkpoint, "load", watched)
-    fit_run(
-        options(folders, tmp_path / "run", seed=1),
-        tell=lambda word, sentence: told.update({word: sentence}),
-    )
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "load", watched)
+        fit_run(wanted, tell=lambda word, sentence: told.update({word: sentence}))
+    return told, starts
+
+
+def same(one, other):
+    return (one / "scores.csv").read_bytes() == (other / "scores.csv").read_bytes()
+
+
+def test_training_goes_on_from_its_checkpoint(folders, straight, tmp_path, monkeypatch):
+    wanted = options(folders, tmp_path / "run")
+    cut(monkeypatch, Checkpoint, "save", wanted, after=True)
+    assert WorkFolder(wanted.target).useful
+    assert not (tmp_path / "run").exists()
+    told, starts = goes_on(monkeypatch, wanted)
+    assert starts == [10]
+    assert "going on" in told["resuming"]
+    assert same(tmp_path / "run", straight)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_trained_encoder_is_not_trained_again(
+    folders, straight, tmp_path, monkeypatch
+):
+    wanted = options(folders, tmp_path / "run")
+    after_the_encoder(monkeypatch, wanted)
+    assert goes_on(monkeypatch, wanted)[1] == []
+    assert same(tmp_path / "run", straight)
+    model = denspu.load(tmp_path / "run" / "model")
+    assert type(model.encoder_) is ContrastiveEncoder
+    assert model.checkpoint is model.encoder_.checkpoint is None
+
+
+def test_another_run_starts_anew(folders, tmp_path, monkeypatch):
+    wanted = options(folders, tmp_path / "run")
+    after_the_encoder(monkeypatch, wanted)
+    told, starts = goes_on(monkeypatch, options(folders, tmp_path / "run", seed=1))
     assert starts == [0]
     assert "starting anew" in told["resuming"]
+
+
+def test_a_run_begun_with_the_old_prior_goes_on_with_it(folders, tmp_path, monkeypatch):
+    """Where nothing says of what, it was the share inside U."""
+    wanted = options(folders, tmp_path / "run", prior=0.4)
+    told_now = RunOptions.told
+
+    def told_before(self):
+        return {k: v for k, v in told_now(self).items() if k != "prior_of"}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunOptions, "told", told_before)
+        after_the_encoder(patch, wanted)
+    told, starts = goes_on(monkeypatch, wanted)
+    assert starts == []
+    assert "among the unlabelled here" in told["note"]
+    found = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert found["prior"]["value"] == pytest.approx(0.4)
+    assert found["settings"]["prior_in_unlabeled"] == 0.4
+    again = options(folders, tmp_path / "run", prior=0.4, overwrite=True)
+    facts, _ = fit_run(again)
+    assert facts.prior.value == pytest.approx((0.4 * 80 - 20) / 60)
+    assert facts.settings["prior_of"] == "all items"
 
 
 def test_a_folder_of_that_name_that_is_not_ours_is_left_alone(folders, tmp_path):
@@ -146,14 +163,7 @@ def full(*args, **named):
 
 
 def test_a_full_disk_while_training_is_one_sentence(folders, tmp_path, monkeypatch):
-    """What was half written is gone, so that no second try goes on from it."""
-
-    def half(self, *args, **named):
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.with_suffix(".1.part").write_bytes(b"half")
-        full()
-
-    monkeypatch.setattr(Checkpoint, "save", half)
+    monkeypatch.setattr(Checkpoint, "save", full)
     with pytest.raises(RunFolderError, match=r"run\.part could not.*No space left"):
         fit_run(options(folders, tmp_path / "run"))
     assert not list(tmp_path.iterdir())
@@ -162,10 +172,14 @@ def test_a_full_disk_while_training_is_one_sentence(folders, tmp_path, monkeypat
 def test_an_encoder_that_cannot_be_kept_does_not_end_the_run(
     folders, straight, tmp_path, monkeypatch
 ):
-    def refuse(*args, **named):
-        raise ModelFileError("could not be written")
+    save = denspu.persistence.save
 
-    monkeypatch.setattr(resume, "save", refuse)
+    def refuse(model, *args, **named):
+        if isinstance(model, ContrastiveEncoder):
+            raise ModelFileError("could not be written")
+        return save(model, *args, **named)
+
+    monkeypatch.setattr("denspu.persistence.save", refuse)
     fit_run(options(folders, tmp_path / "run"))
     assert same(tmp_path / "run", straight)
 
@@ -176,3 +190,20 @@ def test_what_a_full_disk_leaves_is_named(folders, tmp_path, monkeypatch):
         fit_run(options(folders, tmp_path / "run"))
     assert "Nothing was left" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["run.part"]
+
+
+def test_dens_pu_goes_on_in_python(folders, tmp_path, monkeypatch):
+    X, y, _ = join(*read_pair(folders / "p", folders / "u"))
+    place = tmp_path / "kept"
+    settings = {**PARTS, "random_state": 0, "device": "cpu", "checkpoint": place}
+    first = denspu.DensPU(encoder=encoder(), **settings).fit(X, y)
+    assert first.encoder_.checkpoint is None
+    monkeypatch.setattr(Checkpoint, "save", full)  # would fail if it were reached
+    again = denspu.DensPU(encoder=encoder(), **settings).fit(X, y)
+    assert np.array_equal(first.decision_function(X), again.decision_function(X))
+    other = denspu.DensPU(encoder=encoder(), **settings)
+    with pytest.raises(InvalidParameterError, match="of other rows or settings"):
+        other.fit(X[::-1], y[::-1])
+    (place / "encoder" / "manifest.json").write_text("{")
+    with pytest.raises(RunFolderError, match="No space left"):  # learned again
+        other.fit(X, y)
