@@ -439,6 +439,6 @@ def test_a_check_that_could_not_be_made_is_neither_good_nor_bad(tmp_path):
     facts, _ = fit_run(options(tmp_path))
     check = next(c for c in facts.checks if c.name == "labels at random")
     assert check.ok is None
-    assert check.sentence.startswith("Too few rows to compare")
+    assert check.sentence.startswith("Too few to compare")
     told = [sentence for _, sentence in result_lines(facts, None)]
     assert check.sentence not in told

@@ -1,7 +1,7 @@
 """What an encoder has learned stays in a folder: a fit that was cut off goes on.
 
-Training a contrastive encoder is the longest part of a fit on images. The folder given
-as ``checkpoint=`` holds the state of that training, every few epochs, and in the end the
+Training a contrastive encoder is the longest part of a fit on images. A method's
+``checkpoint=`` holds the state of that training, every few epochs, and in the end the
 encoder itself.
 """
 
