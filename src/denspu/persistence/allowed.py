@@ -151,6 +151,10 @@ LAYERS = tuple(
 """Layers of torch that networks, also a user's own, may be built of."""
 
 MOVED: Mapping[str, str] = {
+    "denspu._rising:HiddenPositive": "denspu._scores:HiddenPositive",
+    "denspu._rising:Isotonic": "denspu._scores:Isotonic",
+    "denspu._stages:Stage": "denspu._progress:Stage",
+    "denspu._stages:Stages": "denspu._progress:Stages",
     "denspu.augment.images:ImageAugment": "denspu.augment:ImageAugment",
     "denspu.augment.images:ImagePreset": "denspu.augment:ImagePreset",
     "denspu.augment.rows:RowAugment": "denspu.augment:RowAugment",
