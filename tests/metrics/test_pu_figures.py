@@ -14,8 +14,7 @@ from denspu.exceptions import (
     InvalidParameterError,
 )
 from denspu.metrics import oracle_metrics, prior_sensitivity, pu_metrics
-from denspu.metrics._pu_cells import Cells
-from denspu.metrics._pu_figures import Mass, ranking_auc
+from denspu.metrics._mass import Cells, Mass, ranking_auc
 
 P = np.array([3.0, 2.0, 1.0, 0.5, -1.0])
 U = np.array([4.0, 2.5, 1.5, -0.5, -1.5, -2.0, -2.5, -3.0, -4.0, -5.0])

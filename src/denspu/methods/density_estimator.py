@@ -32,7 +32,7 @@ from denspu.methods._reliable import (
     warn_of_copies,
 )
 from denspu.methods.one_class import fit_detector
-from denspu.refinement.margins import cut_at
+from denspu.refinement.posterior import cut_at
 
 BANDWIDTHS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
 """Widths of the kernel density that are tried, of rows with variance 1 a column."""

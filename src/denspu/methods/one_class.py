@@ -24,7 +24,7 @@ from denspu.methods._boundary import leaves_itself_out
 from denspu.methods._embedding import EmbeddingPU
 from denspu.methods._estimator import RowScale
 from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE, resolve_prior
-from denspu.refinement.margins import cut_at
+from denspu.refinement.posterior import cut_at
 
 
 class OneClass(EmbeddingPU):

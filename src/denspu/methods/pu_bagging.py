@@ -23,7 +23,7 @@ from denspu.methods._estimator import (
     margins,
 )
 from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE
-from denspu.refinement.margins import cut_at
+from denspu.refinement.posterior import cut_at
 
 KERNEL_CELLS = 10_000_000
 """(rows of a bag × rows of U) up to which ``estimator="auto"`` is a kernel machine."""

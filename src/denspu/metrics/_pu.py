@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy.stats import norm
 
 from denspu._parameters import Number, OneOf, Whole, check
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState, Scenario
-from denspu.exceptions import InvalidParameterError
-from denspu.metrics._pu_cells import Cells, drawn_priors
-from denspu.metrics._pu_figures import (
+from denspu._words import many
+from denspu.exceptions import FewRowsWarning, InvalidParameterError
+from denspu.metrics._mass import (
     TINY,
+    Cells,
     Mass,
     at_threshold,
+    drawn_priors,
+    groups_of,
     hidden_curve,
     precision_at,
     ranking,
     ranking_auc,
     rough_curve,
+    scores_of,
     within,
 )
-from denspu.metrics._pu_gate import (
-    Population,
-    Rows,
-    groups_of,
-    prior_errors,
-    scores_of,
-    warn_if_few,
-)
+
+Population: TypeAlias = Literal["unlabeled", "population"]
+Rows: TypeAlias = Literal["these", "new"]
+
+FEW = 5
+"""Held-out positives below which a warning is due."""
 
 CHUNK = 2_000_000
 """Cells times draws held in memory at once."""
@@ -222,7 +226,7 @@ def pu_metrics(
     check("n_resamples", n_resamples, Whole(100))
     check("n_labeled", n_labeled, OneOf(None), Whole(len(P)))
     prior = float(prior_in_unlabeled)
-    errors = prior_errors(prior, prior_interval, prior_level, prior_error)
+    errors = _prior_errors(prior, prior_interval, prior_level, prior_error)
     with_labeled = population == "population" and scenario == "one-sample"
     n_known = (n_labeled or len(P)) if with_labeled else 0
     ks = _ks(k, len(U) + n_known)
@@ -234,7 +238,7 @@ def pu_metrics(
         groups_of("unlabeled_groups", unlabeled_groups, len(U)),
     )
     units = cells.positive.n_units
-    warn_if_few(units, cells.positive.groups is not None)
+    _warn_if_few(units, cells.positive.groups is not None)
     rng = Randomness(random_state).numpy("pu_metrics")
     maker = _Maker(cells, prior, errors, n_known, rows, ks)
     values, draws = maker.found(n_resamples, rng)
@@ -412,3 +416,126 @@ def _ks(k: int | Sequence[int], n_rows: int) -> tuple[int, ...]:
                 "there are."
             )
     return tuple(dict.fromkeys(int(number) for number in given))
+
+
+def _prior_errors(
+    prior: float,
+    interval: tuple[float, float] | None,
+    level: float,
+    error: float | None,
+) -> tuple[float, float]:
+    """Return one standard error below and one above the prior inside U."""
+    if interval is not None and error is not None:
+        raise InvalidParameterError(
+            "prior_interval and prior_error say the same thing; give one of them."
+        )
+    if error is not None:
+        check("prior_error", error, Number(0, np.inf, "left"))
+        return float(error), float(error)
+    if interval is None:
+        return 0.0, 0.0
+    check("prior_level", level, Number(0, 1, "neither"))
+    try:
+        low, high = (float(end) for end in interval)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not 0 <= low <= prior <= high <= 1:
+        raise InvalidParameterError(
+            f"prior_interval={interval!r} must be two numbers in [0, 1] with "
+            f"prior_in_unlabeled={prior:g} between them. It is the interval of the "
+            "share inside U (PriorReport.interval), not of the overall prior."
+        )
+    z = float(norm.ppf((1 + level) / 2))
+    return (prior - low) / z, (high - prior) / z
+
+
+def _warn_if_few(n: int, grouped: bool, stacklevel: int = 4) -> None:
+    """Warn when the intervals rest on next to nothing."""
+    if n < FEW:
+        noun = "held-out positive"
+        what = f"{many(n, 'group')} of {noun}s" if grouped else many(n, noun)
+        warnings.warn(
+            f"{what}: with fewer than {FEW} every figure is little more than a "
+            "guess. Look at the intervals, or hold out more positives.",
+            FewRowsWarning,
+            stacklevel=stacklevel,
+        )
+
+
+# --- another prior ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The same figures over a range of priors inside U."""
+
+    priors: tuple[float, ...]
+    reports: tuple[PUReport, ...]
+
+    def values(self, name: str) -> tuple[float, ...]:
+        """Return one figure's estimates, prior by prior."""
+        return tuple(report[name].value for report in self.reports)
+
+    def band(self, name: str) -> tuple[float, float]:
+        """Return the least low and the largest high end over all priors."""
+        lows = [report[name].low for report in self.reports]
+        return min(lows), max(report[name].high for report in self.reports)
+
+    def __str__(self) -> str:
+        names = list(self.reports[0].figures)
+        head = "prior inside U  " + "  ".join(f"{name:>17}" for name in names)
+        lines = [
+            f"{prior:<14.3g}  "
+            + "  ".join(f"{report[name].value:>17.3f}" for name in names)
+            for prior, report in zip(self.priors, self.reports, strict=True)
+        ]
+        return "\n".join([head, *lines])
+
+
+def prior_sensitivity(
+    positive_scores: Any,
+    unlabeled_scores: Any,
+    *,
+    priors: Sequence[float],
+    random_state: RandomState = None,
+    **options: Any,
+) -> Sensitivity:
+    """Return :func:`pu_metrics` for each of several priors inside U.
+
+    Parameters
+    ----------
+    positive_scores, unlabeled_scores : arrays
+    priors : list of float
+        Shares of positives inside U, for example from the low to the high end of
+        ``PriorReport.interval``.
+    random_state : int, generator or None, default=None
+        The same draws serve all priors.
+    **options
+        Further arguments of :func:`pu_metrics`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from denspu.metrics import prior_sensitivity
+    >>> P, U = np.arange(10) - 2.5, np.arange(40) - 30.5
+    >>> found = prior_sensitivity(P, U, priors=[0.1, 0.2], random_state=0)
+    >>> [round(v, 2) for v in found.values("precision")]
+    [0.31, 0.62]
+    """
+    given = tuple(float(p) for p in priors)
+    if not given:
+        raise InvalidParameterError(
+            "priors is empty; give at least one share of positives inside U."
+        )
+    seed = Randomness(random_state).seed("prior_sensitivity")
+    reports = tuple(
+        pu_metrics(
+            positive_scores,
+            unlabeled_scores,
+            prior_in_unlabeled=prior,
+            random_state=seed,
+            **options,
+        )
+        for prior in given
+    )
+    return Sensitivity(given, reports)

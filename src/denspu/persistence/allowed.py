@@ -33,7 +33,7 @@ OWN = (
     "denspu._progress:Stages",
     "denspu.metrics._pu:Figure",
     "denspu.metrics._pu:PUReport",
-    "denspu.metrics._pu_threshold:ThresholdChoice",
+    "denspu.metrics._decisions:ThresholdChoice",
     "denspu.training.hooks:History",
 )
 """Classes of denspu from elsewhere."""
@@ -184,6 +184,9 @@ MOVED: Mapping[str, str] = {
     "denspu.encoders.identity:IdentityEncoder": (
         "denspu.encoders.tabular:IdentityEncoder"
     ),
+    "denspu.metrics._pu_threshold:ThresholdChoice": (
+        "denspu.metrics._decisions:ThresholdChoice"
+    ),
     "denspu.networks.cae:ConvAutoencoder": "denspu.encoders.cae:ConvAutoencoder",
     "denspu.networks.contrastive:OnSphere": "denspu.networks.heads:OnSphere",
     "denspu.networks.contrastive:Standardised": "denspu.networks.heads:Standardised",
@@ -194,6 +197,16 @@ MOVED: Mapping[str, str] = {
     "denspu.networks.resnet:ResNet": "denspu.networks.backbones:ResNet",
     "denspu.networks.resnet:ResidualBlock": "denspu.networks.backbones:ResidualBlock",
     "denspu.networks.vgg:VGG16": "denspu.networks.backbones:VGG16",
+    "denspu.priors._report:PriorReport": "denspu.priors.estimate:PriorReport",
+    "denspu.priors.bbe:BestBin": "denspu.priors.by_scores:BestBin",
+    "denspu.priors.dedpul:DEDPUL": "denspu.priors.by_scores:DEDPUL",
+    "denspu.priors.elkan_noto:ElkanNoto": "denspu.priors.by_scores:ElkanNoto",
+    "denspu.priors.km2:KM2": "denspu.priors.by_features:KM2",
+    "denspu.priors.mixture:Mixture": "denspu.priors.by_scores:Mixture",
+    "denspu.priors.pen_l1:PenL1": "denspu.priors.by_features:PenL1",
+    "denspu.priors.tice:TIcE": "denspu.priors.by_features:TIcE",
+    "denspu.refinement.margins:Scale": "denspu.refinement.committee:Scale",
+    "denspu.refinement.rows:Axes": "denspu.refinement.committee:Axes",
     "denspu.selection.selectors:ByDistance": "denspu.selection:ByDistance",
     "denspu.selection.selectors:ByScore": "denspu.selection:ByScore",
     "denspu.selection.selectors:RandomLeftover": "denspu.selection:RandomLeftover",

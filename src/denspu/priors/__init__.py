@@ -2,20 +2,14 @@
 
 from denspu.exceptions import PriorDisagreementWarning
 from denspu.priors._base import PriorEstimator
-from denspu.priors._report import PriorReport
-from denspu.priors.bbe import BestBin
-from denspu.priors.dedpul import DEDPUL
+from denspu.priors.by_features import KM2, PenL1, TIcE
+from denspu.priors.by_scores import DEDPUL, BestBin, ElkanNoto, Mixture, mixture_share
 from denspu.priors.density_ratio import (
     DensityRatioPrior,
     PriorEstimate,
     estimate_prior_from_scores,
 )
-from denspu.priors.elkan_noto import ElkanNoto
-from denspu.priors.estimate import estimate_prior, prior_from_scores
-from denspu.priors.km2 import KM2
-from denspu.priors.mixture import Mixture, mixture_share
-from denspu.priors.pen_l1 import PenL1
-from denspu.priors.tice import TIcE
+from denspu.priors.estimate import PriorReport, estimate_prior, prior_from_scores
 
 __all__ = [
     "DEDPUL",

@@ -6,16 +6,14 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from denspu._parameters import check_parameters
+from denspu._parameters import About, Configured, check_parameters
 from denspu._typing import FloatArray
 from denspu._validation import check_embedding
-from denspu.base import Rules
 from denspu.exceptions import InvalidInputError
 
 
-class PriorEstimator(BaseEstimator, ABC):
+class PriorEstimator(Configured, ABC):
     """One rule for the share of positives inside U.
 
     ``sees`` says what a subclass is given: ``"scores"``, one number a row, higher =
@@ -23,7 +21,8 @@ class PriorEstimator(BaseEstimator, ABC):
     rows themselves as numbers.
     """
 
-    _rules: ClassVar[Rules] = {}
+    about = About(kind="prior", inputs=("scores",))
+
     sees: ClassVar[Literal["features", "scores"]] = "scores"
     prefers_linear: ClassVar[bool] = False
     """Do a linear learner's scores suit it better, where they rank as well?"""
@@ -33,12 +32,8 @@ class PriorEstimator(BaseEstimator, ABC):
     ) -> float:
         """Return the share of positives inside U, in [0, 1].
 
-        Parameters
-        ----------
-        positive, unlabeled : arrays
-            P and U: one score a row, or one row of features.
-        rng : numpy.random.Generator
-            For rules that draw.
+        P and U are one score a row, or one row of features; ``rng`` is for rules that
+        draw.
         """
         check_parameters(self)
         P, U = check_samples(self.sees, positive, unlabeled)

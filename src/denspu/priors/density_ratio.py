@@ -18,10 +18,9 @@ import numpy as np
 from scipy.special import betaincinv
 from scipy.stats import t as student
 
-from denspu._parameters import Number, Whole
+from denspu._parameters import About, Number, Whole, check
 from denspu._share import Counts, Share
 from denspu._typing import FloatArray, IntArray
-from denspu.exceptions import InvalidParameterError
 from denspu.priors._base import PriorEstimator, check_scores
 
 RISKS = (1e-2, 1e-3, 1e-4, 1e-5)
@@ -100,8 +99,8 @@ def estimate_prior_from_scores(
     """
     positive = check_scores(scores_positive, "scores_positive")
     unlabeled = check_scores(scores_unlabeled, "scores_unlabeled")
-    _check("level", level, Number(0, 1, "neither"))
-    _check("n_resamples", n_resamples, Whole(0))
+    check("level", level, Number(0, 1, "neither"))
+    check("n_resamples", n_resamples, Whole(0))
     n, m = len(positive), len(unlabeled)
     bins = Bins.of(positive, unlabeled)
     bounds = Bounds(n, m)
@@ -114,10 +113,15 @@ def estimate_prior_from_scores(
 
 
 class DensityRatioPrior(PriorEstimator):
-    """The ratio q_U / q_P at the cut where its exact upper bound is least.
+    """Ratio of U to P above the score where its exact bound is least.
 
     :func:`estimate_prior_from_scores` as an estimator.
     """
+
+    about = About(
+        key="density_ratio",
+        paper="Garg et al. 2021, Mixture proportion estimation and PU learning",
+    )
 
     def _estimate(
         self, P: FloatArray, U: FloatArray, rng: np.random.Generator
@@ -208,10 +212,3 @@ def _interval(
     variance = max(float(np.var(drawn)) * (degrees + 1) / degrees, floor)
     error = student.ppf((1 + level) / 2, degrees) * np.sqrt(variance)
     return max(0.0, float(prior - error)), min(1.0, float(prior + error))
-
-
-def _check(argument: str, value: object, rule: Number | Whole) -> None:
-    if not rule.allows(value):
-        raise InvalidParameterError(
-            f"{argument} must be {rule}. Got {value!r} instead."
-        )

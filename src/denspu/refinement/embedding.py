@@ -13,58 +13,42 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_expit
 from sklearn.exceptions import NotFittedError
 
 from denspu._machine import Deadline
-from denspu._parameters import Number, OneOf, Whole, check_parameters
+from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
-from denspu.base import Refiner, RefinerInput, Rules, forget
+from denspu.base import Refiner, RefinerInput, forget
 from denspu.exceptions import FewRowsWarning
-from denspu.priors import PriorEstimate, estimate_prior_from_scores
-from denspu.refinement.committee import Scorer, bagged, trained
-from denspu.refinement.margins import (
-    Scale,
-    around,
-    combined_share,
-    cut_at,
-    known_cut,
+from denspu.priors import PriorEstimate, estimate_prior_from_scores, mixture_share
+from denspu.refinement.committee import (
+    Rows,
+    Scorer,
+    bagged,
+    leading_axes,
     learn_scale,
-    log_odds_slope,
+    parts,
+    sure,
+    trained,
 )
-from denspu.refinement.rows import Rows, leading_axes, parts, sure
+from denspu.refinement.posterior import cut_at, known_cut
+
+PULL = 0.6
+"""How far the mixture may move from the ratio, in half-widths of its interval."""
+
+SLOPES = (-2.0, 2.5)
+"""Where the logarithm of the slope of the log-odds is sought."""
 
 
 class EmbeddingRefiner(Refiner):
-    """Refine the boundary's guess with trees, a kernel machine and neighbours.
-
-    Parameters
-    ----------
-    rounds : int, default=2
-        Rounds after the first at most; 0 keeps the bagged start.
-    folds : int, default=5
-        Parts of the rows; the label of a row comes from models trained on the others.
-    n_bags : int, default=20
-        Draws from U in round 0.
-    leave_out : float in [0, 1), default=0.1
-        Share of U, on either side of the cut, that is too near it to be trained on.
-    tolerance : float, default=0.005
-        Stop when a smaller share of U changes its label.
-    draws : {"crossfit", "start"}, default="crossfit"
-        Which normality steers the draws of round 0: a density ratio found anew without
-        the rows that are to be judged, or the boundary's scores. The boundary has seen
-        all positives, which flatters them a little and lowers the estimated prior.
-    prior : {"refit", "start"}, default="refit"
-        Share of positives inside U: estimated from the cross-fitted scores, or as the
-        boundary estimated it. A share that the user knows stands in any case.
-    max_unlabeled : int, default=10_000
-        Unlabelled rows that are trained on; a random sample stands for more.
-    random_state : int, generator or None, default=None
+    """Cross-fitted trees, kernels and neighbours on the embedding.
 
     Attributes
     ----------
@@ -83,44 +67,42 @@ class EmbeddingRefiner(Refiner):
         and gives them larger ones.
     """
 
-    prior_: PriorEstimate
-    scale_: Scale
-    scorer_: Scorer
+    about = About(key="embedding", uses_known_negatives=True)
 
-    sees: ClassVar[Literal["input", "embedding"]] = "embedding"
-    _rules: ClassVar[Rules] = {
-        "rounds": (Whole(0),),
-        "folds": (Whole(2),),
-        "n_bags": (Whole(1),),
-        "leave_out": (Number(0, 1, "left"),),
-        "tolerance": (Number(0, 1),),
-        "draws": (OneOf("crossfit", "start"),),
-        "prior": (OneOf("refit", "start"),),
-        "max_unlabeled": (Whole(2),),
-    }
-
-    def __init__(
-        self,
-        *,
-        rounds: int = 2,
-        folds: int = 5,
-        n_bags: int = 20,
-        leave_out: float = 0.1,
-        tolerance: float = 0.005,
-        draws: Literal["crossfit", "start"] = "crossfit",
-        prior: Literal["refit", "start"] = "refit",
-        max_unlabeled: int = 10_000,
-        random_state: RandomState = None,
-    ) -> None:
-        self.rounds = rounds
-        self.folds = folds
-        self.n_bags = n_bags
-        self.leave_out = leave_out
-        self.tolerance = tolerance
-        self.draws = draws
-        self.prior = prior
-        self.max_unlabeled = max_unlabeled
-        self.random_state = random_state
+    rounds: int = setting(
+        2, Whole(0), doc="Rounds after the first at most; 0 keeps the bagged start."
+    )
+    folds: int = setting(
+        5, Whole(2), doc="Parts of the rows; a row's label comes from the others'."
+    )
+    n_bags: int = setting(20, Whole(1), doc="Draws from U in round 0.")
+    leave_out: float = setting(
+        0.1,
+        Number(0, 1, "left"),
+        doc="Share of U, on either side, too near the cut to be trained on.",
+    )
+    tolerance: float = setting(
+        0.005, Number(0, 1), doc="Stop when a smaller share of U changes its label."
+    )
+    draws: Literal["crossfit", "start"] = setting(
+        "crossfit",
+        OneOf("crossfit", "start"),
+        doc="Which normality steers the draws of round 0: a density ratio found anew\n"
+        "without the rows that are to be judged, or the boundary's scores. The\n"
+        "boundary has seen all positives, which lowers the estimated prior.",
+    )
+    prior: Literal["refit", "start"] = setting(
+        "refit",
+        OneOf("refit", "start"),
+        doc="Share of positives inside U: from the cross-fitted scores, or as the\n"
+        "boundary estimated it. A share that the user knows stands in any case.",
+    )
+    max_unlabeled: int = setting(
+        10_000,
+        Whole(2),
+        doc="Unlabelled rows that are trained on; a sample stands for more.",
+    )
+    random_state: RandomState = setting(None)
 
     # --- the rounds ------------------------------------------------------------------
 
@@ -151,7 +133,9 @@ class EmbeddingRefiner(Refiner):
         forget(self, "unseen_scores_")
         if self.cross_fitted_:
             self.unseen_scores_ = scores
-        self.prior_ = replace(self.prior_, n_unlabeled=int(everything.free.sum()))
+        self.prior_: PriorEstimate = replace(
+            self.prior_, n_unlabeled=int(everything.free.sum())
+        )
         return self
 
     def _sample(self, rows: Rows, rng: np.random.Generator) -> IntArray:
@@ -328,3 +312,53 @@ class EmbeddingRefiner(Refiner):
             "held_out_recall": self.held_out_recall_,
             "held_out_called": self.held_out_called_,
         }
+
+
+# --- the share and the slope ---------------------------------------------------------
+
+
+def combined_share(
+    positive: FloatArray, unlabeled: FloatArray, ratios: list[PriorEstimate]
+) -> float:
+    """Return the mean of three estimates, whose errors have little in common.
+
+    The ratio of round 0 has no bias but is noisy; that of the present round is
+    steadier but a little low, since its labels go back to the very positives it
+    judges; the mixture is steadiest but presumes a form of the negatives, and may not
+    go far from the first.
+    """
+    first, last = ratios[0], ratios[-1]
+    reach = PULL * (first.high - first.low) / 2
+    centre = first.prior_in_unlabeled
+    mixture = mixture_share(positive, unlabeled, centre)
+    mixture = float(np.clip(mixture, centre - reach, centre + reach))
+    return (centre + last.prior_in_unlabeled + mixture) / 3
+
+
+def around(share: float, found: PriorEstimate) -> PriorEstimate:
+    """Return the estimate with another centre and the same width."""
+    half = (found.high - found.low) / 2
+    share = float(np.clip(share, 0, 1))
+    return replace(
+        found,
+        prior_in_unlabeled=share,
+        low=max(0.0, share - half),
+        high=min(1.0, share + half),
+    )
+
+
+def log_odds_slope(
+    positive: FloatArray, unlabeled: FloatArray, label_frequency: float
+) -> float:
+    """Return the slope a for which c·σ(a·margin) explains best which rows are in P.
+
+    σ(a·margin) is then P(y = 1), 1/2 at the cut, learned from labels that are true.
+    """
+
+    def loss(log_slope: float) -> float:
+        slope = np.exp(log_slope)
+        labelled = np.log(label_frequency) + log_expit(slope * positive)
+        not_labelled = np.log1p(-label_frequency * expit(slope * unlabeled) + 1e-12)
+        return -float(labelled.sum() + not_labelled.sum())
+
+    return float(np.exp(minimize_scalar(loss, bounds=SLOPES, method="bounded").x))

@@ -6,7 +6,7 @@
    likely a row of U is positive (:mod:`denspu.refinement.posterior`).
    Where positives are rare this is all: the ranking counts, and hard labels would be
    nearly all negative.
-   Where these networks are not believed (:mod:`denspu.refinement.network_ratio`)
+   Where these networks are not believed (``LEAD``)
    nothing of them is used, nor of the risk below, which learns from the same few
    positives: the rounds begin with the boundary's labels, and a ranking is learned
    from these.
@@ -23,26 +23,33 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
+import torch
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
 
+from denspu._folds import make_folds
 from denspu._machine import resolve_device
-from denspu._parameters import Number, OneOf, Whole, check_parameters
-from denspu._random import Randomness
+from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
 from denspu._scores import prior_cut
-from denspu._typing import FloatArray, RandomState
-from denspu.base import Refiner, RefinerInput, Rules, forget
-from denspu.exceptions import InvalidParameterError
+from denspu._typing import BoolArray, FloatArray, RandomState
+from denspu.base import Refiner, RefinerInput, forget
+from denspu.detectors.neighbours import Neighbours
+from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.heads import WithMirror
-from denspu.refinement.margins import cut_at, known_cut
-from denspu.refinement.network_copies import Copies
-from denspu.refinement.network_ratio import learn_ratio
-from denspu.refinement.network_training import train_labels, train_ratio, train_risk
-from denspu.refinement.posterior import joined
-from denspu.refinement.smoothing import Smoother
+from denspu.refinement.network_training import Copies
+from denspu.refinement.posterior import (
+    cut_at,
+    cut_between,
+    joined,
+    known_cut,
+    posterior,
+)
 from denspu.training import in_fixed_batches
 
 SURE = 0.98
@@ -61,40 +68,19 @@ Every round begins with the encoder's weights, and one long round came out bette
 several short ones with as many epochs in all.
 """
 
+LEAD = 0.9
+"""Part of the boundary's lead over chance that networks must reach to be believed.
+
+Leads are AUC - 1/2 of held-out positives against U. With few positives the copies of a
+network know theirs by heart, and held-out ones stand out less than by the boundary.
+"""
+
+TEMPERATURE = 0.1
+"""A neighbour whose cosine is this much lower counts 1/e of another."""
+
 
 class NetworkRefiner(Refiner):
-    """Rounds of ordinary training with the encoder's network.
-
-    Parameters
-    ----------
-    ratio_epochs : int, default=5
-        Epochs of P against U; 0 leaves this step out.
-    folds : int, default=2
-        Parts of the rows in the ratio step; each is scored by the others' networks.
-    risk_epochs : int, default=8
-        Epochs on the PU risk; 0 leaves this step out, as do networks of the ratio
-        that are not believed.
-    rounds : int, default=3
-        Rounds of training on labels, at most; fewer where time is short. The first one
-        may take all the time there is, others begin if half of their epochs fit.
-    epochs : int, default=20
-        Epochs of a round.
-    tolerance : float, default=0.002
-        Stop when a smaller share of U changes its label in a round.
-    weighted : bool, default=True
-        Rows count by how sure their label is, |2p - 1|.
-    mixup : bool, default=True
-        Train on random mixtures of two images and their labels.
-    ema_decay : float or None, default=0.998
-        Decay of the moving average of the weights that is kept; None keeps the last.
-    smooth : int, default=20
-        Neighbours over which first labels are averaged; 0 switches that off.
-    lr, weight_decay, batch_size
-        Of stochastic gradient descent with Nesterov momentum.
-    crop, erase : float
-        Smallest part of an image a view shows, and the side of the hole in it.
-    random_state, device, verbose
-        As everywhere.
+    """The encoder's network trained on, first P against U, then on labels.
 
     Attributes
     ----------
@@ -116,66 +102,59 @@ class NetworkRefiner(Refiner):
         known; only where they had a say.
     """
 
-    inputs: ClassVar[tuple[str, ...]] = ("image",)
     sees = "input"
-    _rules: ClassVar[Rules] = {
-        "ratio_epochs": (Whole(0),),
-        "folds": (Whole(2),),
-        "risk_epochs": (Whole(0),),
-        "rounds": (Whole(1),),
-        "epochs": (Whole(1),),
-        "tolerance": (Number(0, 1),),
-        "weighted": (OneOf(True, False),),
-        "mixup": (OneOf(True, False),),
-        "ema_decay": (OneOf(None), Number(0, 1, "neither")),
-        "smooth": (Whole(0),),
-        "lr": (Number(0, closed="neither"),),
-        "weight_decay": (Number(0),),
-        "batch_size": (Whole(2),),
-        "crop": (Number(0, 1, "right"),),
-        "erase": (Number(0, 1, "left"),),
-    }
+    about = About(
+        key="network", deep=True, inputs=("image",), uses_known_negatives=True
+    )
 
-    def __init__(
-        self,
-        *,
-        ratio_epochs: int = 5,
-        folds: int = 2,
-        risk_epochs: int = 8,
-        rounds: int = 3,
-        epochs: int = 20,
-        tolerance: float = 0.002,
-        weighted: bool = True,
-        mixup: bool = True,
-        ema_decay: float | None = 0.998,
-        smooth: int = 20,
-        lr: float = 0.1,
-        weight_decay: float = 5e-4,
-        batch_size: int = 512,
-        crop: float = 0.5,
-        erase: float = 0.375,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.ratio_epochs = ratio_epochs
-        self.folds = folds
-        self.risk_epochs = risk_epochs
-        self.rounds = rounds
-        self.epochs = epochs
-        self.tolerance = tolerance
-        self.weighted = weighted
-        self.mixup = mixup
-        self.ema_decay = ema_decay
-        self.smooth = smooth
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.crop = crop
-        self.erase = erase
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    ratio_epochs: int = setting(5, Whole(0), doc="Epochs of P against U; 0: none.")
+    folds: int = setting(
+        2, Whole(2), doc="Parts of the rows there; each is scored by the others' nets."
+    )
+    risk_epochs: int = setting(
+        8,
+        Whole(0),
+        doc="Epochs on the PU risk; none if 0 or if the ratio is not believed.",
+    )
+    rounds: int = setting(
+        3,
+        Whole(1),
+        doc="Rounds of training on labels, at most. The first may take all the time\n"
+        "there is, others begin if half of their epochs fit.",
+    )
+    epochs: int = setting(20, Whole(1), doc="Epochs of a round.")
+    tolerance: float = setting(
+        0.002, Number(0, 1), doc="Stop when a smaller share of U changes its label."
+    )
+    weighted: bool = setting(
+        True, OneOf(True, False), doc="Rows count by how sure their label is, |2p - 1|."
+    )
+    mixup: bool = setting(
+        True, OneOf(True, False), doc="Train on mixtures of two images and labels."
+    )
+    ema_decay: float | None = setting(
+        0.998,
+        OneOf(None),
+        Number(0, 1, "neither"),
+        doc="Of the moving average of the weights that is kept; None keeps the last.",
+    )
+    smooth: int = setting(
+        20, Whole(0), doc="Neighbours over which first labels are averaged; 0: none."
+    )
+    lr: float = setting(
+        0.1, Number(0, closed="neither"), doc="Of SGD with Nesterov momentum."
+    )
+    weight_decay: float = setting(5e-4, Number(0))
+    batch_size: int = setting(512, Whole(2))
+    crop: float = setting(
+        0.5, Number(0, 1, "right"), doc="Smallest part of an image that a view shows."
+    )
+    erase: float = setting(
+        0.375, Number(0, 1, "left"), doc="Side of the hole in a view."
+    )
+    random_state: RandomState = setting(None)
+    device: str = setting("auto")
+    verbose: int = setting(0)
 
     def refine(self, start: RefinerInput) -> Self:
         """Train on the boundary's labels and what follows from them."""
@@ -187,9 +166,7 @@ class NetworkRefiner(Refiner):
                 f"network, and encoder={type(start.encoder).__name__} has none that it "
                 "knows. Use encoder='contrastive' or another refiner."
             )
-        copies = Copies(
-            start, resolve_device(self.device), Randomness(self.random_state)
-        )
+        copies = Copies(self, start)
         self.epochs_ = copies.epochs
         for name in ("prior_", "estimated_", "held_out_recall_", "held_out_called_"):
             forget(self, name)
@@ -228,11 +205,11 @@ class NetworkRefiner(Refiner):
             labels, prior = start.labels, start.prior_in_unlabeled
             labels = self._smoothed(labels, start, copies)
             alike = np.ones_like(labels)
-            self.module_ = train_labels(self, labels, alike, copies, "rank")
+            self.module_ = copies.train_labels(labels, alike, "rank")
         else:
             labels, prior = learned, self.prior_.prior_in_unlabeled
             everything = np.ones(len(labels), dtype=bool)
-            self.module_ = train_ratio(self, everything, start, copies, "ratio", epochs)
+            self.module_ = copies.train_ratio(everything, "ratio", epochs)
         if not start.free.any():
             return labels
         score = copies.score(self.module_, np.ones(len(labels), dtype=bool))
@@ -258,7 +235,7 @@ class NetworkRefiner(Refiner):
         labels = self._smoothed(labels, start, copies)
         score = _log_odds(labels)
         if self.risk_epochs and believed:
-            network = train_risk(self, prior, start, copies)
+            network = copies.train_risk(prior)
             risk = copies.score(network, np.ones(len(labels), dtype=bool))
             score = (score + np.clip(risk, -FAR, FAR)) / 2
         if not start.free.any():
@@ -278,17 +255,71 @@ class NetworkRefiner(Refiner):
         self, start: RefinerInput, copies: Copies, epochs: int
     ) -> FloatArray | None:
         """Return P(y = 1) by networks that tell P from U, None if not believed."""
-        ratio = learn_ratio(self, start, copies, epochs)
-        if ratio is None:
+        scores = self._cross_fitted(start, copies, epochs)
+        if scores is None:
             return None
-        self.held_out_auc_ = ratio.auc
-        self.networks_used_ = ratio.labels is not None
-        if ratio.prior is not None:
-            self.prior_ = ratio.prior
-        if ratio.estimated is not None:
-            self.estimated_ = ratio.estimated
-        self.held_out_recall_, self.held_out_called_ = ratio.recall, ratio.called
-        return ratio.labels
+        free = start.free
+        judged = start.positive | free
+        boundary, networks = (
+            _auc(start.positive[judged], found[judged])
+            for found in (start.scores, scores)
+        )
+        self.held_out_auc_ = {"boundary": boundary, "networks": networks}
+        self.networks_used_ = networks >= min(boundary, 0.5 + LEAD * (boundary - 0.5))
+        if not self.networks_used_:
+            cut = cut_between(start.scores[free], start.labels[free])
+            self._note_quality(start.scores > cut, start)
+            return None
+        found = posterior(
+            scores[start.positive],
+            scores[free],
+            rng=copies.randomness.numpy("prior"),
+            earlier=(start.prior_in_unlabeled, start.prior_interval),
+            known=start.prior_in_unlabeled if start.prior_known else None,
+        )
+        self._note_quality(scores > found.cut, start)
+        self.prior_ = found.prior
+        self.estimated_ = found.estimated or found.prior
+        labels = np.ones(len(scores))
+        labels[free] = found.unlabeled
+        return start.pinned(labels)
+
+    def _note_quality(self, called: BoolArray, start: RefinerInput) -> None:
+        self.held_out_recall_ = float(np.mean(called[start.positive]))
+        self.held_out_called_ = float(np.mean(called[start.free]))
+
+    def _cross_fitted(
+        self, start: RefinerInput, copies: Copies, epochs: int
+    ) -> FloatArray | None:
+        """Return scores by networks that have not seen the row.
+
+        None where nothing can be held out.
+        """
+        rng = copies.randomness.numpy("folds")
+        fold = make_folds(start.positive, start.groups, self.folds, rng)
+        if not all(
+            start.positive[fold != part].any()
+            and start.unlabeled[fold != part].sum() > 1
+            for part in range(self.folds)
+        ):
+            warnings.warn(
+                "P or U is too small, or lies in one group, so that nothing can be "
+                "held out to judge networks of P against U. Neither they nor the PU "
+                "risk are used: training begins with the boundary's labels.",
+                FewRowsWarning,
+                stacklevel=3,
+            )
+            return None
+        scores = np.empty(len(fold))
+        for part in range(self.folds):
+            rows = fold == part
+            module = copies.train_ratio(~rows, f"ratio/{part}", epochs)
+            found = copies.score(module, rows)
+            if self.smooth:  # among rows that this network has not seen
+                near = min(self.smooth // 2, int(rows.sum()) - 1)
+                found = Smoother(start.Z[rows], max(1, near), copies.device)(found)
+            scores[rows] = found
+        return scores
 
     # --- the rounds ------------------------------------------------------------------
 
@@ -297,7 +328,7 @@ class NetworkRefiner(Refiner):
     ) -> FloatArray:
         target = (labels > 0.5).astype(np.float64)
         weight = np.abs(2 * labels - 1) if self.weighted else np.ones(len(labels))
-        self.module_ = train_labels(self, target, weight, copies, f"round/{number}")
+        self.module_ = copies.train_labels(target, weight, f"round/{number}")
         score = copies.score(self.module_, np.ones(len(labels), dtype=bool))
         if start.prior_known and start.free.any():
             self.cut_ = known_cut(score, start)
@@ -362,3 +393,44 @@ def _calling_the_known(
 
 def _log_odds(labels: FloatArray) -> FloatArray:
     return np.asarray(logit(np.clip(labels, 1 - SURE, SURE)), dtype=np.float64)
+
+
+def _auc(positive: BoolArray, scores: FloatArray) -> float:
+    """Return the AUC; a network that has diverged is at chance."""
+    if not np.isfinite(scores).all():
+        return 0.5
+    return float(roc_auc_score(positive, scores))
+
+
+# --- means over nearest neighbours --------------------------------------------------
+
+
+class Smoother:
+    """Replace values of rows by weighted means over each row's nearest other rows.
+
+    ``device`` is where neighbours are searched.
+    """
+
+    def __init__(
+        self, Z: FloatArray, n_neighbors: int, device: torch.device | str = "cpu"
+    ) -> None:
+        k = min(n_neighbors, len(Z) - 1)
+        self.index = np.empty((len(Z), k), dtype=np.int64)
+        self.weight = np.empty((len(Z), k))
+        for found in Neighbours(Z, "cosine", device).search(Z, k, exclude_self=True):
+            nearest = found.distance[:, :1]
+            weight = np.exp((nearest - found.distance) / TEMPERATURE)
+            self.index[found.rows] = found.index
+            self.weight[found.rows] = weight / weight.sum(axis=1, keepdims=True)
+
+    def __call__(
+        self,
+        values: FloatArray,
+        rounds: int = 1,
+        pin: Callable[[FloatArray], FloatArray] | None = None,
+    ) -> FloatArray:
+        """Return the means; ``pin`` restores known values after each round."""
+        for _ in range(rounds):
+            values = np.einsum("nk,nk->n", self.weight, values[self.index])
+            values = pin(values) if pin is not None else values
+        return values

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import expit
@@ -19,15 +19,15 @@ from sklearn.metrics import average_precision_score
 
 from denspu._folds import deal_folds
 from denspu._machine import in_threads, n_threads
-from denspu._parameters import OneOf, Whole, check_parameters
+from denspu._parameters import About, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
 from denspu._scores import prior_cut
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
-from denspu.base import Refiner, RefinerInput, Rules
+from denspu.base import Refiner, RefinerInput
 from denspu.exceptions import InvalidInputError
 from denspu.priors import estimate_prior_from_scores
-from denspu.refinement.margins import known_cut
+from denspu.refinement.posterior import known_cut
 
 BLOCK = 50_000
 """Rows scored at once."""
@@ -50,11 +50,9 @@ EDGE = 0.1
 FEW = 20
 """Labelled positives below which the ranking is no ground for a prior."""
 
-LEARNERS = ("boosting", "forest", "both")
-
 
 class RankingRefiner(Refiner):
-    """Rank by learners of P against U, twice: a screen, then a closer look at the top.
+    """Rare positives: boosted trees of P against U, then against the top.
 
     Round one fits small boosted trees on P against a sample of U and scores all rows.
     Round two fits larger boosted trees and extremely randomised trees on P against the
@@ -65,31 +63,6 @@ class RankingRefiner(Refiner):
     rows all of it is looked at closely, without a screen.
 
     Log-odds are shifted so that the estimated share of positives in U lies above 0.
-
-    Parameters
-    ----------
-    rounds : {1, 2}, default=2
-        1 stops after the screen.
-    learner : {"auto", "boosting", "forest", "both"}, default="auto"
-        Who orders the top in round two. ``"auto"`` chooses without labels.
-    folds : int, default=3
-        At most one for each labelled positive, or each group with one.
-    screen_rows : int, default=40_000
-        Unlabelled rows that the screen learns from in each fold.
-    max_hard : int, default=80_000
-        Rows of U that pass the screen at most; more where U is thought to hold many
-        positives.
-    n_trees : int, default=60
-        Trees of a forest.
-    max_iter : int, default=200
-        Rounds of boosting; the screen takes a third of them.
-    prior : {"refit", "start"}, default="refit"
-        Share of positives inside U that places the cut: read off the cross-fitted
-        ranking, or as the boundary estimated it. Fewer than 20 positives keep the
-        boundary's, and a share that the user knows stands.
-    n_jobs : int or None, default=None
-        Threads of the forest; ``None`` is all cores.
-    random_state : int, generator or None, default=None
 
     Attributes
     ----------
@@ -109,44 +82,45 @@ class RankingRefiner(Refiner):
         Average precision of held-out positives against U, by learner.
     """
 
-    inputs: ClassVar[tuple[str, ...]] = ("table",)
-    sees: ClassVar[Literal["input", "embedding"]] = "embedding"
-    _rules: ClassVar[Rules] = {
-        "rounds": (Whole(1, 2),),
-        "learner": (OneOf("auto", *LEARNERS),),
-        "folds": (Whole(2, 100),),
-        "screen_rows": (Whole(1),),
-        "max_hard": (Whole(1),),
-        "n_trees": (Whole(1),),
-        "max_iter": (Whole(1),),
-        "prior": (OneOf("refit", "start"),),
-        "n_jobs": (OneOf(None), Whole(1), Whole(high=-1)),
-    }
+    about = About(key="ranking", uses_known_negatives=True)
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 2,
-        learner: Literal["auto", "boosting", "forest", "both"] = "auto",
-        folds: int = 3,
-        screen_rows: int = 40_000,
-        max_hard: int = 80_000,
-        n_trees: int = 60,
-        max_iter: int = 200,
-        prior: Literal["refit", "start"] = "refit",
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.rounds = rounds
-        self.learner = learner
-        self.folds = folds
-        self.screen_rows = screen_rows
-        self.max_hard = max_hard
-        self.n_trees = n_trees
-        self.max_iter = max_iter
-        self.prior = prior
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    rounds: int = setting(2, Whole(1, 2), doc="1 stops after the screen.")
+    learner: Literal["auto", "boosting", "forest", "both"] = setting(
+        "auto",
+        OneOf("auto", "boosting", "forest", "both"),
+        doc="Who orders the top in round two; 'auto' chooses without labels.",
+    )
+    folds: int = setting(
+        3, Whole(2, 100), doc="At most one for each labelled positive, or their groups."
+    )
+    screen_rows: int = setting(
+        40_000, Whole(1), doc="Rows of U that the screen learns from in each fold."
+    )
+    max_hard: int = setting(
+        80_000,
+        Whole(1),
+        doc="Rows of U that pass the screen at most; more where U is thought to hold\n"
+        "many positives.",
+    )
+    n_trees: int = setting(60, Whole(1), doc="Trees of a forest.")
+    max_iter: int = setting(
+        200, Whole(1), doc="Rounds of boosting; the screen takes a third of them."
+    )
+    prior: Literal["refit", "start"] = setting(
+        "refit",
+        OneOf("refit", "start"),
+        doc="Share of positives inside U that places the cut: from the cross-fitted\n"
+        "ranking, or as the boundary estimated it. Fewer than 20 positives keep the\n"
+        "boundary's, and a share that the user knows stands.",
+    )
+    n_jobs: int | None = setting(
+        None,
+        OneOf(None),
+        Whole(1),
+        Whole(high=-1),
+        doc="Threads of the forest; None is all cores.",
+    )
+    random_state: RandomState = setting(None)
 
     # --- learning --------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""Scores of P against U, each row scored by models that have not seen it.
+"""Rows as numbers, learned without labels, and out-of-fold scores of P against U.
+
+An encoder that pulled the labelled positives together would make them unlike the
+positives inside U, and every estimate too small. So encoders are fitted without ``y``.
 
 A few learners of different kinds are set to tell P from U. Each learner's scores are
 put on one scale fold by fold, and averaged with weights that follow how well they tell
@@ -20,8 +23,19 @@ from sklearn.svm import SVC
 
 from denspu._folds import deal_even_folds
 from denspu._random import Randomness
+from denspu._registry import give_time, prepare_part, refuse_kind, resolve_part
 from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu._validation import PUInput, check_embedding
+from denspu.encoders import (
+    ContrastiveEncoder,
+    IdentityEncoder,
+    TabularEncoder,
+    TextEncoder,
+)
 from denspu.exceptions import InvalidInputError
+
+SMALL_IMAGE = 32
+"""Grey images up to this side are used pixel by pixel."""
 
 FOLDS = 5
 TREES = 60
@@ -41,6 +55,54 @@ SHARPNESS = 0.02
 """Difference in AUC that divides a learner's weight by e."""
 
 Build = Callable[[int], Any]
+
+
+# --- rows as numbers ------------------------------------------------------------------
+
+
+def embed(
+    data: PUInput,
+    encoder: Any,
+    randomness: Randomness,
+    device: str,
+    max_seconds: float | None = None,
+) -> FloatArray:
+    """Return one row of numbers a sample."""
+    if isinstance(encoder, str) and encoder == "auto":
+        return _by_default(data, randomness, device, max_seconds)
+    part = resolve_part(encoder, "encoder", argument="encoder")
+    refuse_kind(part, data.kind, "encoder")
+    part = prepare_part(part, randomness, "encoder", device=device)
+    give_time(part, max_seconds)
+    return _fitted(part, data.X, randomness, device)
+
+
+def _by_default(
+    data: PUInput, randomness: Randomness, device: str, max_seconds: float | None
+) -> FloatArray:
+    if data.kind == "table":
+        return _fitted(TabularEncoder(), data.X, randomness, device)
+    if data.kind == "text":
+        return _fitted(TextEncoder(), data.X, randomness, device)
+    height, width, channels = data.X.shape[1:]
+    if channels > 1 or max(height, width) > SMALL_IMAGE:
+        network = ContrastiveEncoder(positive_weight=0, max_seconds=max_seconds)
+        return _fitted(network, data.X, randomness, device)
+    pixels = _fitted(IdentityEncoder(), data.X, randomness, device)
+    return _fitted(TabularEncoder(), pixels, randomness, device)
+
+
+def _fitted(part: Any, X: Any, randomness: Randomness, device: str) -> FloatArray:
+    part = prepare_part(part, randomness, "encoder", device=device)
+    Z = check_embedding(part.fit(X).transform(X), argument="the encoder's output")
+    if len(Z) != len(X):
+        raise InvalidInputError(
+            f"The encoder returned {len(Z)} rows for {len(X)}; one a sample is needed."
+        )
+    return Z
+
+
+# --- scores out of fold ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
 from denspu._words import many
 from denspu.exceptions import InvalidInputError
-from denspu.metrics._pu_gate import groups_of, scores_of
+from denspu.metrics._mass import groups_of, scores_of
 
 LEAST = 10
 """Rows of P and of U that a test needs."""

@@ -1,0 +1,399 @@
+"""Where to cut, and lists with a promise: what is bounded, and on which assumption.
+
+======================  ==========================  ===================================
+list                    compared with               bounded
+======================  ==========================  ===================================
+declared negatives      held-out positives          positives among the declared
+                                                    negatives, or positives lost
+declared positives      unlabelled rows as a        negatives among the declared
+                        conservative null           positives, or negatives let in
+======================  ==========================  ===================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from denspu._parameters import Number, OneOf, Whole, check
+from denspu._typing import BoolArray, FloatArray, RandomState
+from denspu._words import does, many
+from denspu.exceptions import InvalidParameterError
+from denspu.metrics._mass import scores_of
+from denspu.metrics._pu import PUReport, pu_metrics
+
+Rule: TypeAlias = Literal["prior", "recall", "precision", "top"]
+Control: TypeAlias = Literal["list", "row"]
+Tail: TypeAlias = Literal["low", "high"]
+
+
+# --- a threshold --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ThresholdChoice:
+    """A threshold and what to expect of it."""
+
+    threshold: float
+    """Rows that score above it are called positive."""
+    rule: Rule
+    target: float | None
+    reached: bool
+    """Whether the target was met, by the estimate."""
+    n_called: int
+    """Rows of U above the threshold."""
+    sentence: str
+    report: PUReport | None
+    """Expected figures; none without ``prior_in_unlabeled``."""
+
+    def __str__(self) -> str:
+        return self.sentence + (f"\n{self.report}" if self.report else "")
+
+
+def choose_threshold(
+    positive_scores: Any,
+    unlabeled_scores: Any,
+    *,
+    prior_in_unlabeled: float | None = None,
+    rule: Rule = "prior",
+    target: float | None = None,
+    random_state: RandomState = None,
+    **options: Any,
+) -> ThresholdChoice:
+    """Choose a threshold; no negative and no refit is needed.
+
+    Parameters
+    ----------
+    positive_scores : array
+        Scores of held-out labelled positives.
+    unlabeled_scores : array
+        Scores of the rows to decide on.
+    prior_in_unlabeled : float, optional
+        Share of positives inside U. Rules ``"prior"`` and ``"precision"`` need it;
+        with it, expected figures come back for the others too.
+    rule : {"prior", "recall", "precision", "top"}, default="prior"
+        ``"prior"``: call as many rows of U positive as the prior says there are.
+        ``"recall"``: the highest cut that a new positive passes with a chance of at
+        least ``target`` (exact for any number of held-out positives under SCAR).
+        ``"precision"``: the lowest cut with an estimated precision of at least
+        ``target``. ``"top"``: the ``target`` highest rows, a review budget.
+    target : float or int
+        For all rules but ``"prior"``.
+    random_state : int, generator or None, default=None
+    **options
+        Further arguments of :func:`pu_metrics`, for the expected figures.
+
+    Returns
+    -------
+    ThresholdChoice
+
+    Notes
+    -----
+    Rows of one score are never split. Where ties make a difference the sentence says
+    so; fewer rows than asked for are called, never more, unless none would be left.
+    The figures are made on the rows that chose the cut: with ``"precision"`` they lean
+    to the good side a little, since the cut was picked where the estimate is high.
+
+    Examples
+    --------
+    >>> from denspu.metrics import choose_threshold
+    >>> U = [5.0, 4.0, 3.0, 2.0, 1.0]
+    >>> choice = choose_threshold([4.5, 3.5], U, rule="top", target=2)
+    >>> choice.threshold, choice.n_called
+    (3.5, 2)
+    """
+    P = scores_of("positive_scores", positive_scores)
+    U = scores_of("unlabeled_scores", unlabeled_scores)
+    check("rule", rule, OneOf("prior", "recall", "precision", "top"))
+    check("prior_in_unlabeled", prior_in_unlabeled, OneOf(None), Number(0, 1))
+    if prior_in_unlabeled is None and rule in ("prior", "precision"):
+        raise InvalidParameterError(
+            f"rule={rule!r} needs prior_in_unlabeled, the share of positives inside U. "
+            "Estimate it with denspu.priors.estimate_prior, or take rule='recall' or "
+            "rule='top'."
+        )
+    if rule == "prior" and target is not None:
+        raise InvalidParameterError(
+            f"rule='prior' takes no target. Got target={target!r}; leave it out, or "
+            "choose another rule."
+        )
+    if rule == "prior":
+        wanted = round(float(prior_in_unlabeled or 0) * len(U))
+        threshold, reached, sentence = _top(U, wanted)
+    elif rule == "top":
+        check("target", target, Whole(1, len(U)))
+        threshold, reached, sentence = _top(U, int(target or 0))
+    elif rule == "recall":
+        check("target", target, Number(0, 1, "right"))
+        threshold, reached, sentence = _recall(P, U, float(target or 0))
+    else:
+        check("target", target, Number(0, 1, "right"))
+        prior = float(prior_in_unlabeled or 0)
+        threshold, reached, sentence = _precision(P, U, prior, float(target or 0))
+    report = None
+    if prior_in_unlabeled is not None:
+        report = pu_metrics(
+            P,
+            U,
+            prior_in_unlabeled=prior_in_unlabeled,
+            threshold=threshold,
+            random_state=random_state,
+            **options,
+        )
+    return ThresholdChoice(
+        threshold=threshold,
+        rule=rule,
+        target=None if target is None else float(target),
+        reached=reached,
+        n_called=int((threshold < U).sum()),
+        sentence=sentence,
+        report=report,
+    )
+
+
+def between(scores: FloatArray, count: int) -> float:
+    """Return a cut below the ``count`` highest scores; these are not tied beyond it."""
+    ordered = np.sort(scores)[::-1]
+    if count <= 0:
+        return float(ordered[0])
+    if count >= len(ordered):
+        return float(np.nextafter(ordered[-1], -np.inf))
+    upper, lower = float(ordered[count - 1]), float(ordered[count])
+    middle = lower + (upper - lower) / 2 if np.isfinite([upper, lower]).all() else lower
+    return middle if lower <= middle < upper else lower
+
+
+def _top(U: FloatArray, wanted: int) -> tuple[float, bool, str]:
+    ordered = np.sort(U)[::-1]
+    count = wanted
+    which = does(wanted, "highest", f"{wanted:,} highest")
+    be = does(wanted, "is", "are")
+    told = f"The {which} of {many(len(U), 'unlabelled row')} {be} called positive."
+    if 0 < wanted < len(U) and ordered[wanted - 1] == ordered[wanted]:
+        tie = ordered[wanted - 1]
+        above = int((tie < U).sum())
+        count = above or int((tie <= U).sum())
+        what = "fewer" if above else "more: no cut could call fewer but none"
+        told = (
+            f"{count:,} of {len(U):,} unlabelled rows {does(count, 'is', 'are')} "
+            f"called positive, not the {wanted:,} asked for; "
+            f"{int((tie == U).sum()):,} rows share the score at "
+            f"the cut ({what})."
+        )
+    return between(U, count), count == wanted, told
+
+
+def _recall(P: FloatArray, U: FloatArray, target: float) -> tuple[float, bool, str]:
+    n = len(P)
+    # A new positive is as likely to take any of the n + 1 places among the others.
+    lost = int(np.floor((n + 1) * (1 - target) + 1e-9))
+    if lost == 0:
+        lowest = min(P.min(), U.min())
+        most = n / (n + 1)
+        told = (
+            f"Every row is called positive: with {many(n, 'held-out positive')} no cut "
+            f"can promise a recall above {most:.3f}, and {target:g} was asked for."
+        )
+        return float(np.nextafter(lowest, -np.inf)), False, told
+    threshold = float(np.nextafter(np.sort(P)[min(lost, n) - 1], -np.inf))
+    told = f"A positive passes the cut with a chance of at least {target:g}."
+    return threshold, True, told
+
+
+def _precision(
+    P: FloatArray, U: FloatArray, prior: float, target: float
+) -> tuple[float, bool, str]:
+    ordered = np.sort(U)[::-1]
+    ends = np.append(np.flatnonzero(ordered[1:] < ordered[:-1]), len(U) - 1)
+    recall = 1 - np.searchsorted(np.sort(P), ordered[ends], side="left") / len(P)
+    precision = np.minimum(1.0, prior * len(U) * recall / (ends + 1))
+    enough = np.flatnonzero(precision >= target - 1e-12)
+    if len(enough):
+        count = int(ends[enough[-1]]) + 1
+        told = f"The lowest cut with an estimated precision of at least {target:g}."
+        return between(U, count), True, told
+    best = len(precision) - 1 - int(np.argmax(precision[::-1]))
+    told = (
+        f"No cut has an estimated precision of {target:g}; the best one, "
+        f"{precision[best]:.3f}, was taken."
+    )
+    return between(U, int(ends[best]) + 1), False, told
+
+
+# --- lists with a promise -----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredRows:
+    """A list of rows and what is promised about it."""
+
+    declared: BoolArray
+    """True for the rows on the list."""
+    p_values: FloatArray
+    level: float
+    control: Control
+    promise: str
+    """What is bounded, on which list, under which assumption."""
+
+    @property
+    def n(self) -> int:
+        """Rows on the list."""
+        return int(self.declared.sum())
+
+    def __str__(self) -> str:
+        return f"{self.n:,} of {len(self.declared):,} rows. {self.promise}"
+
+
+def conformal_p_values(
+    reference_scores: Any, scores: Any, *, tail: Tail = "low"
+) -> FloatArray:
+    """Return how unusual each score is among reference scores.
+
+    (1 + number of reference scores at least as extreme) / (1 + number of them). If a
+    row is drawn like the reference rows, and the model has seen neither, its p-value is
+    at most t with a chance of at most t, for every t and any model.
+
+    Parameters
+    ----------
+    reference_scores : array
+        With held-out *positives* and ``tail="low"``, a small p-value speaks against
+        the row being **positive**; it says nothing on how sure a positive is.
+    scores : array
+        Rows to judge.
+    tail : {"low", "high"}, default="low"
+        Which scores are extreme.
+
+    Examples
+    --------
+    >>> from denspu.metrics import conformal_p_values
+    >>> conformal_p_values([1, 2, 3, 4], [0.5, 2.5, 9]).tolist()
+    [0.2, 0.6, 1.0]
+    """
+    reference = np.sort(scores_of("reference_scores", reference_scores))
+    rows = scores_of("scores", scores)
+    check("tail", tail, OneOf("low", "high"))
+    if tail == "low":
+        extreme = np.searchsorted(reference, rows, side="right")
+    else:
+        extreme = len(reference) - np.searchsorted(reference, rows, side="left")
+    return (1.0 + extreme) / (1.0 + len(reference))
+
+
+def benjamini_hochberg(p_values: Any, level: float) -> BoolArray:
+    """Return the rows that Benjamini and Hochberg's step-up rule rejects."""
+    p = scores_of("p_values", p_values)
+    check("level", level, Number(0, 1, "neither"))
+    ordered = np.sort(p)
+    fits = np.flatnonzero(ordered <= level * np.arange(1, len(p) + 1) / len(p) + 1e-12)
+    if len(fits) == 0:
+        return np.zeros(len(p), dtype=np.bool_)
+    return np.asarray(p <= ordered[fits[-1]])
+
+
+def declared_negatives(
+    positive_scores: Any,
+    unlabeled_scores: Any,
+    *,
+    level: float = 0.1,
+    control: Control = "list",
+) -> DeclaredRows:
+    """Declare rows of U negative with few positives among them.
+
+    This controls the list of declared **negatives**. It says nothing about the rows
+    left over: they are not "declared positive".
+
+    Parameters
+    ----------
+    positive_scores : array
+        Scores of held-out labelled positives.
+    unlabeled_scores : array
+    level : float, default=0.1
+    control : {"list", "row"}, default="list"
+        ``"list"``: of the rows declared negative, at most the share ``level`` is
+        positive on average (false discovery rate; Benjamini-Hochberg on conformal
+        p-values, Bates et al. 2023). ``"row"``: of the positives in U, at most the
+        share ``level`` is declared negative on average.
+
+    Notes
+    -----
+    Assumes that held-out positives and those in U are drawn alike (SCAR), and that the
+    model saw neither in ``fit``. Nothing is assumed about negatives or the prior.
+    """
+    check("level", level, Number(0, 1, "neither"))
+    check("control", control, OneOf("list", "row"))
+    p = conformal_p_values(positive_scores, unlabeled_scores, tail="low")
+    if control == "list":
+        declared = benjamini_hochberg(p, level)
+        bound = f"at most {level:.0%} of the rows declared negative are positive"
+    else:
+        declared = np.asarray(p <= level + 1e-12)
+        bound = f"at most {level:.0%} of the positives in U are declared negative"
+    promise = (
+        f"List of declared negatives: on average {bound}, if held-out positives are "
+        "like those in U. The rows left over carry no promise."
+    )
+    return DeclaredRows(declared, p, float(level), control, promise)
+
+
+def declared_positives(
+    unlabeled_scores: Any,
+    candidate_scores: Any = None,
+    *,
+    level: float = 0.1,
+    control: Control = "row",
+) -> DeclaredRows:
+    """Declare rows positive with U standing in for the negatives.
+
+    This controls the list of declared **positives**. U holds positives too, which score
+    high, so a negative looks less unusual in U than among negatives: the p-values are
+    too large rather than too small, and the bound is conservative.
+
+    Parameters
+    ----------
+    unlabeled_scores : array
+        Scores of unlabelled rows, the conservative null.
+    candidate_scores : array, optional
+        Other rows to judge. Default: the rows of U, each compared with all of them.
+    level : float, default=0.1
+    control : {"row", "list"}, default="row"
+        ``"row"``: of the negatives, at most the share ``level`` is declared positive on
+        average. ``"list"``: of the rows declared positive, at most the share ``level``
+        is negative on average (Benjamini-Hochberg); needs ``candidate_scores``. Rows of
+        U are never unusual among themselves, so no list could be drawn from U alone:
+        there, use ``choose_threshold(rule="precision")``, which needs the prior.
+
+    Notes
+    -----
+    Assumes that positives tend to score at least as high as negatives (at every cut,
+    the share of positives above it is no smaller), that negatives among the candidates
+    are drawn like those in U, and that the model saw neither in ``fit``. Neither SCAR
+    nor the prior is needed.
+    """
+    check("level", level, Number(0, 1, "neither"))
+    check("control", control, OneOf("row", "list"))
+    U = scores_of("unlabeled_scores", unlabeled_scores)
+    if candidate_scores is None:
+        if control == "list":
+            raise InvalidParameterError(
+                "control='list' needs candidate_scores of rows outside U: rows of U "
+                "are never unusual among themselves, so none would be declared. For a "
+                "list from U take choose_threshold(rule='precision', target="
+                f"{1 - level:g}, prior_in_unlabeled=...)."
+            )
+        # The row itself is one of the reference rows; it counts once.
+        p = np.minimum(1.0, (len(U) - np.searchsorted(np.sort(U), U)) / len(U))
+    else:
+        p = conformal_p_values(U, candidate_scores, tail="high")
+    if control == "list":
+        declared = benjamini_hochberg(p, level)
+        bound = f"at most {level:.0%} of the rows declared positive are negative"
+    else:
+        declared = np.asarray(p <= level + 1e-12)
+        bound = f"at most {level:.0%} of the negatives are declared positive"
+    promise = (
+        f"List of declared positives: on average {bound}, if positives tend to score "
+        "higher than negatives; U is the conservative null."
+    )
+    return DeclaredRows(declared, p, float(level), control, promise)
