@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from denspu import __version__
 from denspu.benchmark import Record, read_records, summarize, write_record
 from denspu.benchmark.record import command, commit, versions
-from denspu.exceptions import DataIntegrityError
+from denspu.exceptions import DataIntegrityError, MissingDependencyError
 
 FIELDS = {
     "dataset",
@@ -140,3 +141,10 @@ def test_versions_and_commit(monkeypatch):
     monkeypatch.delenv("DENSPU_COMMIT")
     monkeypatch.setenv("PATH", "")
     assert commit() == "unknown"
+
+
+def test_what_is_not_installed_is_told_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.delitem(sys.modules, "denspu.benchmark")
+    with pytest.raises(MissingDependencyError, match=r"pip install 'denspu\[bench\]'"):
+        importlib.import_module("denspu.benchmark")

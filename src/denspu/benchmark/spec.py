@@ -14,22 +14,15 @@ from dataclasses import dataclass as plain_dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, cast, get_args
 
-from denspu.exceptions import MissingDependencyError
-
-try:
-    from pydantic import (
-        ConfigDict,
-        Field,
-        StrictBool,
-        StrictFloat,
-        StrictInt,
-        StrictStr,
-    )
-    from pydantic.dataclasses import dataclass
-except ImportError as error:
-    raise MissingDependencyError(
-        "Specs of a benchmark need pydantic: pip install 'denspu[bench]'"
-    ) from error
+from pydantic import (
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
+from pydantic.dataclasses import dataclass
 
 Metric = Literal[
     "accuracy",

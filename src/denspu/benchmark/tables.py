@@ -12,16 +12,10 @@ from html import escape
 from statistics import mean, median, stdev  # exact, so that figures round alike
 from typing import Any, TypeVar
 
+from pandas import DataFrame
+
 from denspu.benchmark.record import Record, failed, recorded
 from denspu.benchmark.spec import METRICS, OF_THE_WALK, Cell, Row, Spec, Task, cells_of
-from denspu.exceptions import MissingDependencyError
-
-try:
-    from pandas import DataFrame
-except ImportError as error:
-    raise MissingDependencyError(
-        "Tables of a benchmark need pandas: pip install 'denspu[bench]'"
-    ) from error
 
 T = TypeVar("T")
 
