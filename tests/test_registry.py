@@ -12,9 +12,16 @@ import pytest
 
 import denspu
 from denspu import DensPU, make
-from denspu._registry import PART_METHODS, registry, resolve_part
+from denspu._random import Randomness
+from denspu._registry import (
+    PART_METHODS,
+    prepare_part,
+    refuse_kind,
+    registry,
+    resolve_part,
+)
 from denspu.density import Midpoint
-from denspu.encoders import IdentityEncoder
+from denspu.encoders import CAEEncoder, IdentityEncoder
 from denspu.exceptions import InvalidParameterError, UnknownPartError
 
 ROOT = Path(__file__).parent.parent
@@ -143,3 +150,38 @@ def test_defaults_of_an_entry_reach_the_fit(blobs):
     model = DensPU(classifier="logistic", random_state=0).fit(blobs.X, blobs.y)
     assert model.classifier_.max_iter == 1000
     assert np.mean(model.predict(blobs.X) == blobs.truth) > 0.9
+
+
+def test_prepare_part_hands_down_what_the_part_left_open():
+    given = CAEEncoder()
+    part = prepare_part(given, Randomness(0), "encoder", device="cpu", verbose=2)
+    assert part is not given
+    assert part.random_state == Randomness(0).seed("encoder")
+    assert (part.device, part.verbose) == ("cpu", 2)
+    assert (given.random_state, given.device, given.verbose) == (None, "auto", 0)
+
+
+def test_prepare_part_keeps_what_the_part_was_given():
+    given = CAEEncoder(random_state=7, device="cuda", verbose=1)
+    part = prepare_part(given, Randomness(0), "encoder", device="cpu", verbose=2)
+    assert (part.random_state, part.device, part.verbose) == (7, "cuda", 1)
+
+
+def test_prepare_part_copies_objects_without_parameters():
+    class Plain:
+        state = 0
+
+    given = Plain()
+    assert isinstance(prepare_part(given, Randomness(0), "x"), Plain)
+    assert prepare_part(given, Randomness(0), "x") is not given
+
+
+def test_refuse_kind():
+    with pytest.raises(
+        InvalidParameterError,
+        match=r"encoder=CAEEncoder takes image input, and would be given a table",
+    ):
+        refuse_kind(CAEEncoder(), "table", "encoder")
+    refuse_kind(CAEEncoder(), "image", "encoder")
+    refuse_kind(IdentityEncoder(), "table", "encoder")
+    refuse_kind(object(), "table", "encoder")
