@@ -73,21 +73,6 @@ def test_pictures_damaged_ones_and_copies(images):
     assert {U.ids[u] for _, u in copies.exact} == {"again/000.png", "again/001.png"}
 
 
-def test_every_third_copy_is_saved_as_jpeg(made, images, tmp_path):
-    (tmp_path / "archive").mkdir()
-    labels = []
-    P = read_items(images / "confirmed")
-    known = [images / "confirmed" / item for item in P.ids[:3]]
-    assert made._copy(tmp_path, known, labels) == 3
-    assert labels == [
-        ("again/000.png", 1),
-        ("again/001.png", 1),
-        ("again/002.jpg", 1),
-    ]
-    start = (tmp_path / "archive/again/002.jpg").read_bytes()[:3]
-    assert start == b"\xff\xd8\xff"
-
-
 def test_truth_is_that_of_the_pictures_that_can_be_read(images):
     for folder, name in (("archive", "truth.csv"), ("new", "new-truth.csv")):
         U = read_items(images / folder)
@@ -96,15 +81,6 @@ def test_truth_is_that_of_the_pictures_that_can_be_read(images):
     P = read_items(images / "confirmed")
     assert np.isin(np.round(P.X[:, 0, 0, 0] / 80), POSITIVE).all()
     assert 36 <= len(P) <= 40
-
-
-def test_archive_lies_in_boxes(made, images, tmp_path, monkeypatch):
-    boxes = {path.name for path in (images / "archive").iterdir()}
-    assert boxes == {"again", "box-00"}
-    monkeypatch.setattr(made, "BOX", 100)
-    out = made.main("images", tmp_path / "boxes", n=400)
-    boxes = {path.name for path in (out / "archive").iterdir()}
-    assert boxes == {"again", "box-00", "box-01", "box-02", "box-03"}
 
 
 # --- table ---------------------------------------------------------------------------
@@ -183,7 +159,7 @@ def test_docstrings_by_topic(text):
 # --- all -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["images", "table", "text"])
+@pytest.mark.parametrize("kind", ["images", "table"])
 def test_the_same_seed_makes_the_same_files(made, kind, tmp_path):
     folders = [tmp_path / name for name in ("one", "two", "other")]
     for folder, seed in zip(folders, (3, 3, 4), strict=True):

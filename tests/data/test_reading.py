@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from denspu._frame import Frame
-from denspu.data import _tables, iter_items, read_items
+from denspu.data import Items, _tables, iter_items, read_items
 from denspu.data._disk import lines_of
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 N = 23
-CHUNKS = [1, 2, 7, 22, 23, 1000]
+CHUNKS = [1, 7, 23, 1000]
 
 
 def images(top):
@@ -201,20 +201,14 @@ def test_chunks_put_together_are_the_whole(tmp_path, kind):
         assert all(len(part) + len(part.skipped) <= chunk + 1 for part in parts)
         assert len(parts) >= N // chunk
         assert_same(parts, whole)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_chunk_ends_where_the_memory_does(tmp_path, kind):
-    source, options = KINDS[kind](tmp_path)
-    whole = read_items(source, **options)
-    plan = whole.plan
+        assert_same([Items.together(parts)], whole)
     parts = list(iter_items(source, like=plan, max_bytes=1, **options))
-    assert len(parts) >= N - 3
-    assert_same(parts, read_items(source, like=plan, **options))
+    assert len(parts) >= N - 3, "a chunk ends where the memory does"
+    assert_same(parts, whole)
 
 
 @settings(
-    max_examples=60,
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -237,7 +231,7 @@ def test_any_table_by_pieces(tmp_path, cells, chunk, end):
     assert_same(list(iter_items(path, like=plan, chunk=chunk)), whole)
 
 
-@pytest.mark.parametrize("block", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize("block", [1, 3, 100])
 def test_lines_are_those_of_splitlines(tmp_path, monkeypatch, block):
     text = "a\r\nb\rc\n\n\u2028d\x0ce\r\r\n\r\nlong line"
     for ending in ("", "\n", "\r", "\r\n"):
@@ -247,8 +241,7 @@ def test_lines_are_those_of_splitlines(tmp_path, monkeypatch, block):
         assert found == (text + ending).splitlines()
 
 
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-@pytest.mark.parametrize("name", ["t.csv", "t.txt"])
+@pytest.mark.parametrize(("name", "mark"), [("t.csv", b""), ("t.txt", b"\xef\xbb\xbf")])
 def test_the_byte_that_is_not_utf8_is_found_far_down(tmp_path, name, mark):
     head = mark + b"a,b\n" + b"some text,1\n" * 20_000
     (tmp_path / name).write_bytes(head + b"xyz\xe9,2\n" + b"x,1\n" * 9)
@@ -383,13 +376,3 @@ def test_a_long_table_is_not_held(tmp_path, monkeypatch):
         assert len(part) == 10
         gc.collect()
         assert len(alive) <= 2
-
-
-def test_seconds_are_those_of_reading(tmp_path):
-    import time
-
-    (tmp_path / "t.txt").write_text("a\nb\n")
-    parts = iter_items(tmp_path / "t.txt", like={"kind": "text"}, chunk=1)
-    next(parts)
-    time.sleep(0.2)
-    assert next(parts).seconds < 0.1

@@ -30,12 +30,14 @@ def test_one_text_a_file(tmp_path):
     (tmp_path / "a.txt").write_text("one")
     (tmp_path / "c.txt").write_text("  ")
     (tmp_path / "d.txt").write_bytes(b"th\xe9")
+    (tmp_path / "e.txt").symlink_to("nowhere")
     items = read_items(tmp_path)
     assert items.ids == ["a.txt", "sub/b.txt"]
     assert items.X == ["one", "two\nlines"]
     why = dict(items.skipped)
     assert why["c.txt"] == "holds no text"
     assert "not UTF-8 at byte 2" in why["d.txt"]
+    assert "not there" in why["e.txt"]
     assert "d.txt" in read_items(tmp_path, encoding="latin-1").ids
 
 
@@ -49,6 +51,11 @@ def test_a_text_column(tmp_path):
     assert ids == ["1", "2", "4"]
     assert items.aside["g"].tolist() == ["k", "l", "n"]
     assert items.skipped == [("row 3", "holds no text")]
+    alone = read_items(path, kind="text", label_column="y", aside=["g"])
+    assert alone.X == X
+    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "t.parquet")
+    with pytest.raises(InvalidInputError, match="holds number values, not texts"):
+        read_items(tmp_path / "t.parquet", text_column="a")
 
 
 def test_no_text_at_all(tmp_path):
@@ -58,12 +65,6 @@ def test_no_text_at_all(tmp_path):
     (tmp_path / "t.txt").write_text("\n\n")
     with pytest.raises(InvalidInputError, match="None of the 2 texts"):
         read_items(tmp_path / "t.txt")
-
-
-def test_numbers_are_no_texts(tmp_path):
-    pq.write_table(pa.table({"a": [1.0]}), tmp_path / "t.parquet")
-    with pytest.raises(InvalidInputError, match="holds number values, not texts"):
-        read_items(tmp_path / "t.parquet", text_column="a")
 
 
 def test_a_pair_of_texts(tmp_path):
@@ -79,62 +80,53 @@ def test_a_pair_of_texts(tmp_path):
 
 def test_npy(tmp_path):
     array = np.arange(6, dtype=np.float32).reshape(3, 2)
+    array[1, 1] = np.nan
     np.save(tmp_path / "e.npy", array)
     (tmp_path / "ids.txt").write_text("a\nb\nc\n")
     items = read_items(tmp_path / "e.npy", ids=tmp_path / "ids.txt")
     assert items.kind == "embedding"
-    assert np.array_equal(items.X, array)
+    assert np.array_equal(items.X, array[[0, 2]])
     assert items.X.dtype == np.float32
-    assert items.ids == ["a", "b", "c"]
-    assert read_items(tmp_path / "e.npy").ids == ["1", "2", "3"]
-
-
-def test_rows_with_nan_are_listed(tmp_path):
-    np.save(tmp_path / "e.npy", [[1.0, 2.0], [np.nan, 0.0], [3.0, 4.0]])
-    items = read_items(tmp_path / "e.npy")
-    assert items.ids == ["1", "3"]
-    assert items.X.tolist() == [[1, 2], [3, 4]]
-    assert items.skipped == [("2", "holds NaN or infinity")]
-
-
-def test_a_pickle_is_refused(tmp_path):
-    np.save(tmp_path / "e.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(InvalidInputError, match="read safely"):
-        read_items(tmp_path / "e.npy")
-
-
-@pytest.mark.parametrize(
-    "array", [np.zeros(3), np.zeros((2, 2, 2)), np.zeros((0, 4)), np.array([["a"]])]
-)
-def test_other_arrays_are_refused(tmp_path, array):
-    np.save(tmp_path / "e.npy", array)
-    with pytest.raises(InvalidInputError, match=r"2-D array|numbers"):
-        read_items(tmp_path / "e.npy")
-
-
-def test_no_array_at_all_and_wrong_ids(tmp_path):
-    (tmp_path / "e.npy").write_bytes(b"")
-    with pytest.raises(InvalidInputError, match="read safely"):
-        read_items(tmp_path / "e.npy")
-    np.save(tmp_path / "e.npy", np.zeros((2, 2)))
+    assert items.ids == ["a", "c"]
+    assert items.skipped == [("b", "holds NaN or infinity")]
+    assert read_items(tmp_path / "e.npy").ids == ["1", "3"]
     (tmp_path / "ids.txt").write_text("a\na\n")
     with pytest.raises(InvalidInputError, match="2 lines, 1 of them different"):
         read_items(tmp_path / "e.npy", ids=tmp_path / "ids.txt")
+
+
+@pytest.mark.parametrize(
+    ("array", "says"),
+    [
+        (np.zeros(3), "2-D array"),
+        (np.zeros((0, 4)), "2-D array"),
+        (np.array([["a"]]), "embeddings are numbers"),
+        (np.array([[{"a": 1}]], dtype=object), "read safely"),
+        (None, "read safely"),
+    ],
+)
+def test_other_arrays_are_refused(tmp_path, array, says):
+    if array is None:
+        (tmp_path / "e.npy").write_bytes(b"")
+    else:
+        np.save(tmp_path / "e.npy", array, allow_pickle=True)
+    with pytest.raises(InvalidInputError, match=says):
+        read_items(tmp_path / "e.npy")
 
 
 @pytest.mark.parametrize("fixed", [False, True])
 def test_a_vector_column(tmp_path, fixed):
     kind = pa.list_(pa.float32(), 2) if fixed else pa.list_(pa.float32())
     rows = [[1, 2], None, [3, 4]] if fixed else [[1, 2], None, [3, 4], [5]]
-    arrow = pa.table(
-        {"id": [f"k{i}" for i in range(len(rows))], "v": pa.array(rows, kind)}
-    )
+    names = [f"k{i}" for i in range(len(rows))]
+    arrow = pa.table({"id": names, "v": pa.array(rows, kind)})
     pq.write_table(arrow, tmp_path / "t.parquet")
     for options in ({"vector_column": "v"}, {"kind": "embedding"}):
         items = read_items(tmp_path / "t.parquet", id_column="id", **options)
         assert items.X.tolist() == [[1, 2], [3, 4]]
         assert items.ids == ["k0", "k2"]
-        assert len(items.skipped) == len(rows) - 2
+        why = {"k1": "0 numbers, not 2", "k3": "1 numbers, not 2"}
+        assert dict(items.skipped) == {n: why[n] for n in names if n in why}
 
 
 def test_vector_columns_that_are_none(tmp_path):
@@ -155,3 +147,6 @@ def test_embeddings_of_two_widths(tmp_path):
         join(P, U)
     with pytest.raises(InvalidInputError, match="4 numbers, the others 3"):
         read_items(tmp_path / "u.npy", like=P)
+    (tmp_path / "t.txt").write_text("1 2\n")
+    with pytest.raises(InvalidInputError, match=r"is no \.npy file"):
+        read_items(tmp_path / "t.txt", kind="embedding")

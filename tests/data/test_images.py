@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from denspu.data import Items, join, read_items, read_pair
+from denspu.data import join, read_items, read_pair
 from denspu.data._decoding import ORIENTATION, _Room
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 
@@ -32,10 +32,6 @@ def save(path, pixels, **options):
     Image.fromarray(pixels).save(path, **options)
 
 
-def reasons(items):
-    return dict(items.skipped)
-
-
 @pytest.fixture
 def folder(tmp_path):
     """Two good images in sub-folders."""
@@ -49,8 +45,11 @@ def folder(tmp_path):
 
 
 def test_a_folder_becomes_one_array_in_the_order_of_the_paths(folder):
+    shutil.copy(folder / "a" / "one.png", folder / ".hidden.png")
+    save(folder / ".cache" / "x.png", gradient())
+    (folder / "readme.html").write_text("words")
+    (folder / "a" / "again").symlink_to(folder, target_is_directory=True)
     items = read_items(folder)
-    assert isinstance(items, Items)
     assert items.kind == "image"
     assert items.ids == ["a/one.png", "b/two.png"]
     assert items.X.dtype == np.uint8
@@ -58,11 +57,13 @@ def test_a_folder_becomes_one_array_in_the_order_of_the_paths(folder):
     assert items.facts["width"].tolist() == [12, 12]
     assert items.facts["height"].tolist() == [8, 8]
     assert items.facts["format"].tolist() == ["PNG", "PNG"]
-    assert items.facts["bytes"].tolist() == [
-        (folder / name).stat().st_size for name in items.ids
-    ]
-    assert items.per_second > 0
+    sizes = [(folder / name).stat().st_size for name in items.ids]
+    assert items.facts["bytes"].tolist() == sizes
+    assert items.notes == [f"1 other files in {folder} are not read."]
     assert items.summary().startswith("2 images · 8×12×1 uint8")
+    some = items.take([False, True])
+    assert some.ids == ["b/two.png"]
+    assert np.array_equal(some.X[0, ..., 0], gradient())
 
 
 @pytest.mark.parametrize(
@@ -82,37 +83,20 @@ def test_every_format(tmp_path, name, exact):
     assert np.abs(values - gradient()).max() <= (0 if exact else 12)
 
 
-def test_of_a_gif_the_first_frame_is_read(tmp_path):
-    frames = [Image.fromarray(np.full((4, 4), v, np.uint8)) for v in (40, 200)]
-    frames[0].save(tmp_path / "x.gif", save_all=True, append_images=frames[1:])
-    assert (
-        read_items(tmp_path).X.ravel().tolist()
-        == [40] * 16 * (read_items(tmp_path).X.shape[-1])
-    )
-
-
-@pytest.mark.parametrize("name", ["x.png", "x.tif"])
-def test_sixteen_bits_are_kept(tmp_path, name):
+def test_sixteen_bits(tmp_path):
     deep = gradient().astype(np.uint16) * 200 + 1
-    save(tmp_path / name, deep)
-    items = read_items(tmp_path)
+    save(tmp_path / "a" / "x.png", deep)
+    items = read_items(tmp_path / "a")
     assert items.X.dtype == np.uint16
     assert np.array_equal(items.X[0, ..., 0], deep)
     assert items.facts["bits"].tolist() == [16]
-
-
-def test_sixteen_bits_survive_a_resize(tmp_path):
-    save(tmp_path / "x.png", np.full((8, 8), 40_001, np.uint16))
-    assert read_items(tmp_path, image_size=4).X.ravel().tolist() == [40_001] * 16
-
-
-def test_eight_bits_among_sixteen_keep_their_brightness(tmp_path):
-    save(tmp_path / "a.png", np.full((4, 4), 255, np.uint8))
-    save(tmp_path / "b.png", np.full((4, 4), 65_535, np.uint16))
-    save(tmp_path / "c.png", np.full((4, 4, 3), 255, np.uint8))
-    items = read_items(tmp_path)
-    assert items.X.shape == (3, 4, 4, 3)
-    assert (items.X == 65_535).all()
+    save(tmp_path / "b" / "a.png", np.full((4, 4), 255, np.uint8))
+    save(tmp_path / "b" / "b.png", np.full((4, 4), 65_535, np.uint16))
+    save(tmp_path / "b" / "c.png", np.full((4, 4, 3), 255, np.uint8))
+    for size in (None, 2):
+        items = read_items(tmp_path / "b", image_size=size)
+        assert items.X.shape[3] == 3
+        assert (items.X == 65_535).all()
 
 
 def test_float_pixels_outside_0_to_1_are_skipped(tmp_path):
@@ -121,43 +105,29 @@ def test_float_pixels_outside_0_to_1_are_skipped(tmp_path):
     items = read_items(tmp_path)
     assert items.ids == ["a.tif"]
     assert (items.X == 32_768).all()
-    assert "floats outside 0 to 1" in reasons(items)["b.tif"]
+    assert "floats outside 0 to 1" in dict(items.skipped)["b.tif"]
 
 
-def test_colour_makes_three_channels_of_all(tmp_path):
-    colour = np.zeros((4, 4, 3), np.uint8)
-    colour[..., 0] = 200
-    save(tmp_path / "a.png", colour)
-    save(tmp_path / "b.png", np.full((4, 4), 9, np.uint8))
-    items = read_items(tmp_path)
-    assert items.X[:, 0, 0].tolist() == [[200, 0, 0], [9, 9, 9]]
-    assert items.facts["mode"].tolist() == ["RGB", "L"]
-
-
-def test_palette_and_black_and_white(tmp_path):
-    colour = np.zeros((4, 4, 3), np.uint8)
-    colour[..., 2] = 255
-    Image.fromarray(colour).quantize(4).save(tmp_path / "a.png")
-    Image.fromarray(colour[..., 2]).convert("1").save(tmp_path / "b.png")
-    assert read_items(tmp_path).X[:, 0, 0].tolist() == [[0, 0, 255], [255] * 3]
-
-
-def test_what_shines_through_is_white(tmp_path):
-    rgba = np.zeros((2, 2, 4), np.uint8)
-    rgba[0, 0] = (10, 20, 30, 255)
-    save(tmp_path / "a.png", rgba)
-    assert read_items(tmp_path).X[0, :, 0].tolist() == [[10, 20, 30], [255] * 3]
-
-
-def test_cmyk(tmp_path):
-    image = Image.new("CMYK", (16, 16), (0, 255, 255, 0))
-    image.save(tmp_path / "a.jpg", quality=95)
-    red, green, blue = read_items(tmp_path).X[0, 8, 8].tolist()
+def test_all_modes_become_grey_or_colour(tmp_path):
+    blue = np.zeros((4, 4, 3), np.uint8)
+    blue[..., 2] = 255
+    Image.fromarray(blue).quantize(4).save(tmp_path / "a.png")  # a palette
+    Image.fromarray(blue[..., 2]).convert("1").save(tmp_path / "b.png")
+    save(tmp_path / "c.png", np.zeros((4, 4, 4), np.uint8))  # transparent
+    save(tmp_path / "d.png", np.full((4, 4), 9, np.uint8))
+    Image.new("CMYK", (4, 4), (0, 255, 255, 0)).save(tmp_path / "e.jpg", quality=95)
+    frames = [Image.fromarray(np.full((4, 4), v, np.uint8)) for v in (40, 200)]
+    frames[0].save(tmp_path / "f.gif", save_all=True, append_images=frames[1:])
+    pixels = read_items(tmp_path).X[:, 0, 0].tolist()
+    white = [255, 255, 255]
+    assert pixels[:4] == [[0, 0, 255], white, white, [9, 9, 9]]
+    red, green, blue = pixels[4]
     assert red > 200 > 60 > max(green, blue)
+    assert pixels[5] == [40, 40, 40]
 
 
 @pytest.mark.parametrize("name", ["x.jpg", "x.png", "x.tif", "x.webp"])
-@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+@pytest.mark.parametrize("orientation", [3, 6])
 def test_the_rotation_noted_by_the_camera(tmp_path, name, orientation):
     exif = Image.Exif()
     exif[ORIENTATION] = orientation
@@ -165,28 +135,21 @@ def test_the_rotation_noted_by_the_camera(tmp_path, name, orientation):
     pixels[:, 16:] = 255  # bright on the right
     save(tmp_path / name, pixels, exif=exif)
     items = read_items(tmp_path)
-    turns = {1: 0, 3: 2, 6: 3, 8: 1}[orientation]
-    expected = np.rot90(pixels, turns)
+    expected = np.rot90(pixels, {3: 2, 6: 3}[orientation])
     assert (items.facts["height"][0], items.facts["width"][0]) == expected.shape
     assert np.abs(items.X[0, ..., 0].astype(int) - expected).max() < 60
 
 
 def test_one_size_is_kept_and_several_become_a_square(folder):
-    assert read_items(folder).X.shape[1:3] == (8, 12)
+    assert read_items(folder, image_size=(4, 7)).X.shape[1:3] == (4, 7)
     save(folder / "c.png", gradient(30, 20))
     items = read_items(folder)
     assert items.X.shape[1:3] == (64, 64)
     assert "2 sizes" in items.notes[0]
-    assert "image_size=" in items.notes[0]
     assert items.facts["width"].tolist() == [12, 12, 20]
 
 
-@pytest.mark.parametrize(("size", "shape"), [(5, (5, 5)), ((4, 7), (4, 7))])
-def test_image_size(folder, size, shape):
-    assert read_items(folder, image_size=size).X.shape[1:3] == shape
-
-
-@pytest.mark.parametrize("size", [0, -3, 2.5, "large", (4,), True, 100_000])
+@pytest.mark.parametrize("size", [0, 2.5, (4,), True, 100_000])
 def test_bad_image_size(folder, size):
     with pytest.raises(InvalidParameterError, match="image_size"):
         read_items(folder, image_size=size)
@@ -196,20 +159,11 @@ def test_new_images_come_in_the_form_of_the_first(folder, tmp_path):
     first = read_items(folder)
     save(tmp_path / "new" / "x.png", np.full((20, 20, 3), 7, np.uint8))
     save(tmp_path / "new" / "y.png", np.full((20, 20), 7 * 257, np.uint16))
-    for like in (first, first.plan, dict(first.plan)):
+    for like in (first, dict(first.plan)):
         new = read_items(tmp_path / "new", like=like)
         assert new.X.shape == (2, 8, 12, 1)
         assert new.X.dtype == np.uint8
         assert (new.X == 7).all()
-
-
-def test_threads_change_nothing(folder):
-    for i in range(200):
-        save(folder / f"{i}.png", np.full((8, 12), i, np.uint8))
-    one = read_items(folder, workers=1)
-    four = read_items(folder, workers=4)
-    assert one.ids == four.ids
-    assert np.array_equal(one.X, four.X)
 
 
 def test_lists_of_images(folder):
@@ -218,21 +172,13 @@ def test_lists_of_images(folder):
     items = read_items([folder / "b" / "two.png"])
     assert np.array_equal(items.X[0, ..., 0], gradient())
     assert read_items(folder / "b" / "two.png").ids == ["two.png"]
-
-
-def test_hidden_files_and_folders_are_left_out(folder):
-    shutil.copy(folder / "a" / "one.png", folder / ".hidden.png")
-    save(folder / ".cache" / "x.png", gradient())
-    (folder / "readme.html").write_text("words")
-    items = read_items(folder)
-    assert len(items) == 2
-    assert items.notes == [f"1 other files in {folder} are not read."]
-
-
-def test_circles_of_links_end(folder):
-    (folder / "a" / "again").symlink_to(folder, target_is_directory=True)
-    (folder / "b" / "up").symlink_to("..", target_is_directory=True)
-    assert len(read_items(folder)) == 2
+    (folder / "list.txt").write_text("\n")
+    with pytest.raises(InvalidInputError, match="one image path a line"):
+        read_items(folder / "list.txt", kind="image")
+    with pytest.raises(InvalidInputError, match="read as images, not as texts"):
+        read_items([folder / "list.txt"], kind="text")
+    with pytest.raises(InvalidInputError, match="list of images is empty"):
+        read_items([])
 
 
 def test_names_with_odd_characters(tmp_path):
@@ -240,24 +186,15 @@ def test_names_with_odd_characters(tmp_path):
     for name in names:
         save(tmp_path / "i" / name, gradient())
     assert sorted(read_items(tmp_path / "i").ids) == sorted(names)
-
-
-def test_a_name_that_is_not_utf8(tmp_path):
     save(tmp_path / "x.png", gradient())
     try:
         os.rename(tmp_path / "x.png", os.fsencode(tmp_path) + b"/\xe9.png")
     except OSError:
         pytest.skip("this file system takes UTF-8 only")
-    items = read_items(tmp_path)
-    assert items.ids == ["\\xe9.png"]
-    items.ids[0].encode("utf-8")
+    assert "\\xe9.png" in read_items(tmp_path).ids
 
 
 # --- bad files are listed, never fatal ----------------------------------------------
-
-
-def break_file(folder, name, content):
-    (folder / name).write_bytes(content)
 
 
 def test_bad_files_are_listed_with_the_reason(folder):
@@ -265,41 +202,37 @@ def test_bad_files_are_listed_with_the_reason(folder):
     noise = np.random.default_rng(0).integers(0, 255, (64, 64), dtype=np.uint8)
     save(folder / "c" / "long.jpg", noise)
     jpeg = (folder / "c" / "long.jpg").read_bytes()
-    break_file(folder, "cut.png", whole[: len(whole) - 30])
-    break_file(folder, "cut.jpg", jpeg[: len(jpeg) // 2])
-    break_file(folder, "head.png", whole[:20])
-    break_file(folder, "empty.png", b"")
-    break_file(folder, "words.png", b"Dear all, this is no image.")
-    break_file(folder, "flipped.png", whole[:50] + b"\x00\xff" * 10 + whole[70:])
+    broken = {
+        "cut.png": whole[: len(whole) - 30],
+        "cut.jpg": jpeg[: len(jpeg) // 2],
+        "head.png": whole[:20],
+        "empty.png": b"",
+        "words.png": b"Dear all, this is no image.",
+        "flipped.png": whole[:50] + b"\x00\xff" * 10 + whole[70:],
+    }
+    for name, content in broken.items():
+        (folder / name).write_bytes(content)
     (folder / "gone.png").symlink_to("nowhere.png")
     items = read_items(folder)
     assert items.ids == ["a/one.png", "b/two.png", "c/long.jpg"]
-    why = reasons(items)
-    assert set(why) == {
-        "cut.png",
-        "cut.jpg",
-        "head.png",
-        "empty.png",
-        "words.png",
-        "flipped.png",
-        "gone.png",
-    }
+    why = dict(items.skipped)
+    assert set(why) == {*broken, "gone.png"}
     assert why["empty.png"] == "the file is empty"
-    assert "not a readable image" in why["words.png"]
-    assert "b'Dear all, th'" in why["words.png"]
+    assert "not a readable image: it starts with b'Dear all, th'" in why["words.png"]
     assert "truncated" in why["cut.jpg"]
     assert "not there" in why["gone.png"]
 
 
-def test_rows_stay_with_their_names_when_some_are_bad(tmp_path):
-    for i in range(30):
-        save(tmp_path / f"{i:02d}.png", np.full((4, 4), i, np.uint8))
+def test_rows_stay_with_their_names_whatever_the_threads(tmp_path):
+    for i in range(100):
+        path = tmp_path / f"{i:03d}.png"
+        save(path, np.full((4, 4), i, np.uint8))
         if i % 3 == 1:
-            path = tmp_path / f"{i:02d}.png"
             path.write_bytes(path.read_bytes()[:-30])
-    items = read_items(tmp_path)
-    assert [int(name[:2]) for name in items.ids] == items.X[:, 0, 0, 0].tolist()
-    assert len(items) == len(items.facts["width"]) == 20
+    for workers in (1, 4):
+        items = read_items(tmp_path, workers=workers)
+        assert [int(name[:3]) for name in items.ids] == items.X[:, 0, 0, 0].tolist()
+        assert len(items) == len(items.facts["width"]) == 67
 
 
 @contextmanager
@@ -331,17 +264,23 @@ def open_folder():
     shutil.rmtree(top)
 
 
-def test_a_file_and_a_folder_without_permission(open_folder):
+def test_what_may_not_be_read(open_folder):
     save(open_folder / "good.png", gradient())
     save(open_folder / "secret.png", gradient())
     save(open_folder / "locked" / "x.png", gradient())
+    for name in ("t.csv", "t.parquet", "t.npy", "t.txt"):
+        (open_folder / name).write_text("a\n1\n")
     read_items(open_folder)  # what is imported late is imported now
-    for name in ("secret.png", "locked"):
-        (open_folder / name).chmod(0)
+    for path in open_folder.iterdir():
+        if path.name != "good.png":
+            path.chmod(0)
     with as_nobody():
         items = read_items(open_folder)
+        for name in ("t.csv", "t.parquet", "t.npy", "t.txt"):
+            with pytest.raises(InvalidInputError, match="no permission"):
+                read_items(open_folder / name)
     assert items.ids == ["good.png"]
-    assert reasons(items) == {
+    assert dict(items.skipped) == {
         "secret.png": "no permission to read it",
         "locked/": "no permission to read it",
     }
@@ -363,24 +302,18 @@ def png_that_claims(width, height):
     )
 
 
-@pytest.mark.parametrize("side", [8_000, 12_000, 30_000])
-def test_a_header_that_promises_too_much(folder, side):
-    break_file(folder, "bomb.png", png_that_claims(side, side))
-    items = read_items(folder)
-    assert len(items) == 2
-    assert "more than max_pixels=50,000,000" in reasons(items)["bomb.png"]
-    assert f"{side * side:,}" in reasons(items)["bomb.png"] or (
-        f"{side:,}×{side:,}" in reasons(items)["bomb.png"]
-    )
-
-
-def test_a_real_large_image(folder):
-    Image.new("1", (12_000, 12_000)).save(folder / "large.png")
-    assert (folder / "large.png").stat().st_size < 200_000
-    assert "12,000×12,000" in reasons(read_items(folder))["large.png"]
+def test_too_many_pixels(folder):
+    for side in (8_000, 30_000):
+        (folder / f"{side}.png").write_bytes(png_that_claims(side, side))
+    Image.new("1", (12_000, 12_000)).save(folder / "real.png")
     save(folder / "mid.png", np.zeros((100, 100), np.uint8))
-    why = reasons(read_items(folder, max_pixels=5_000))
-    assert set(why) == {"large.png", "mid.png"}
+    items = read_items(folder)
+    assert len(items) == 3
+    why = dict(items.skipped)
+    assert why["8000.png"] == "8,000×8,000 pixels, more than max_pixels=50,000,000"
+    assert why["30000.png"] == "900,000,000 pixels, more than max_pixels=50,000,000"
+    assert "12,000×12,000" in why["real.png"]
+    assert "mid.png" in dict(read_items(folder, max_pixels=5_000).skipped)
 
 
 def test_a_large_jpeg_is_shrunk_while_it_is_read(tmp_path):
@@ -412,7 +345,6 @@ def test_large_images_wait_for_each_other():
     for thread in threads:
         thread.join()
     assert max(most) == 1
-    assert room.free == 100
     with room.for_pixels(10_000):  # alone, even a larger one may enter
         assert room.free == 0
 
@@ -420,108 +352,68 @@ def test_large_images_wait_for_each_other():
 # --- what cannot be done is said ----------------------------------------------------
 
 
-def test_an_empty_folder(tmp_path):
+def test_folders_without_images(tmp_path):
     with pytest.raises(InvalidInputError, match=r"has no images: it is empty.*\.png"):
         read_items(tmp_path)
-
-
-def test_a_folder_of_something_else(tmp_path):
     (tmp_path / "x.csv").write_text("a\n1\n")
     with pytest.raises(InvalidInputError, match=r"holds 1 \.csv.*as a file"):
         read_items(tmp_path)
     with pytest.raises(InvalidInputError, match="Pass one of its files"):
         read_items(tmp_path, kind="table")
-
-
-def test_nothing_but_bad_images(tmp_path):
     (tmp_path / "x.png").write_bytes(b"no")
-    with pytest.raises(
-        InvalidInputError, match=r"None of the 1 images .*x\.png: not a"
-    ):
+    with pytest.raises(InvalidInputError, match=r"None of the 1 images .*x\.png: not"):
         read_items(tmp_path)
-
-
-def test_one_image_is_read_but_is_no_class(folder, tmp_path):
-    save(tmp_path / "one" / "x.png", gradient())
-    P, U = read_pair(tmp_path / "one", folder)
-    assert len(P) == 1
-    with pytest.raises(LabelError, match="has 1 usable item; at least 2"):
-        join(P, U)
-
-
-def test_no_such_path(tmp_path):
     with pytest.raises(InvalidInputError, match="neither a folder nor a file"):
         read_items(tmp_path / "nowhere")
-    with pytest.raises(InvalidInputError, match="list of images is empty"):
-        read_items([])
-
-
-def test_too_much_for_the_memory(folder):
-    with pytest.raises(InvalidInputError, match=r"need .* GB, more than max_bytes=100"):
-        read_items(folder, max_bytes=100)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"kind": "picture"}, "kind='picture' must be"),
+        ({"kind": "picture"}, "kind='picture' must be auto, image, table, text"),
         ({"imagesize": 3}, "no option 'imagesize'. Did you mean 'image_size'"),
         ({"max_pixels": 0}, "max_pixels=0 must be"),
-        ({"like": {"kind": "?"}}, "is no plan"),
+        ({"like": {"kind": "?"}}, r"is no plan"),
         ({"like": {"kind": "text"}, "kind": "image"}, "contradicts like="),
     ],
 )
 def test_bad_options(folder, options, words):
-    with pytest.raises(InvalidParameterError, match=words.replace("?", r"\?")):
+    with pytest.raises(InvalidParameterError, match=words):
         read_items(folder, **options)
 
 
 # --- pairs --------------------------------------------------------------------------
 
 
-def test_a_pair_gets_one_form(tmp_path):
-    save(tmp_path / "p" / "1.png", np.full((9, 9), 255, np.uint8))
-    save(tmp_path / "p" / "2.png", np.full((9, 9), 255, np.uint8))
-    save(tmp_path / "u" / "1.png", np.zeros((20, 9, 3), np.uint8))
+def test_a_pair_gets_one_form_and_join_brings_two_together(tmp_path):
+    for side, name in ((9, "1.png"), (9, "2.png")):
+        save(tmp_path / "p" / name, np.full((side, side), 255, np.uint8))
+    save(tmp_path / "u" / "1.png", np.zeros((9, 9, 3), np.uint8))
     save(tmp_path / "u" / "2.png", np.full((9, 9), 1, np.uint16))
-    P, U = read_pair(tmp_path / "p", tmp_path / "u")
-    assert P.X.shape[1:] == U.X.shape[1:] == (64, 64, 3)
-    X, y, ids = join(P, U)
-    assert X.dtype == np.uint16
-    assert (X[0] == 65_535).all()
-    assert y.tolist() == [1, 1, 0, 0]
-    assert ids == ["1.png", "2.png", "1.png", "2.png"]
+    pair = read_pair(tmp_path / "p", tmp_path / "u")
+    assert pair[0].X.shape[1:] == pair[1].X.shape[1:] == (9, 9, 3)
+    assert pair[0].X.dtype == np.uint16
+    apart = read_items(tmp_path / "p"), read_items(tmp_path / "u")
+    assert apart[0].X.shape[3] == 1
+    for P, U in (pair, apart):
+        X, y, ids = join(P, U)
+        assert X.dtype == np.uint16
+        assert (X[:2] == 65_535).all()
+        assert (X[3] == 1).all()
+        assert y.tolist() == [1, 1, 0, 0]
+        assert ids == ["1.png", "2.png", "1.png", "2.png"]
 
 
-def test_join_brings_grey_to_colour_and_eight_bits_to_sixteen(tmp_path):
-    save(tmp_path / "p" / "1.png", np.full((4, 4), 255, np.uint8))
-    save(tmp_path / "p" / "2.png", np.full((4, 4), 255, np.uint8))
-    save(tmp_path / "u" / "1.png", np.zeros((4, 4, 3), np.uint8))
-    save(tmp_path / "u" / "2.png", np.full((4, 4), 1, np.uint16))
-    X, _, _ = join(read_items(tmp_path / "p"), read_items(tmp_path / "u"))
-    assert X.shape == (4, 4, 4, 3)
-    assert (X[:2] == 65_535).all()
-    assert (X[3] == 1).all()
-
-
-def test_join_refuses_two_sizes(tmp_path):
-    for name, side in (("p", 4), ("u", 5)):
-        save(tmp_path / name / "1.png", gradient(side, side))
-        save(tmp_path / name / "2.png", gradient(side, side))
-    with pytest.raises(InvalidInputError, match=r"are 4×4, .*5×5.*read_pair"):
-        join(read_items(tmp_path / "p"), read_items(tmp_path / "u"))
-
-
-def test_images_and_a_table_are_no_pair(folder, tmp_path):
+def test_what_is_no_pair(folder, tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InvalidInputError, match=r"holds images and .* table rows"):
         read_pair(folder, tmp_path / "x.csv")
     with pytest.raises(InvalidInputError, match=r"image items and .* table items"):
         join(read_items(folder), read_items(tmp_path / "x.csv"))
-
-
-def test_take(folder):
-    some = read_items(folder).take([False, True])
-    assert some.ids == ["b/two.png"]
-    assert np.array_equal(some.X[0, ..., 0], gradient())
-    assert some.facts["width"].tolist() == [12]
+    save(tmp_path / "one" / "x.png", gradient(5, 5))
+    with pytest.raises(InvalidInputError, match=r"are 12×8, .*5×5.*read_pair"):
+        join(read_items(folder), read_items(tmp_path / "one"))
+    with pytest.raises(LabelError, match="has 1 usable item; at least 2"):
+        join(*read_pair(tmp_path / "one", folder))
+    with pytest.raises(InvalidInputError, match=r"need .* GB, more than max_bytes=100"):
+        read_items(folder, max_bytes=100)
