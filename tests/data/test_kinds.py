@@ -77,7 +77,9 @@ def test_a_new_kind_is_one_file(sound, tmp_path):
     assert isinstance(sound.default_encoder(X, False), TabularEncoder)
     assert sound.picture(X[2]).shape == (1, 6)
     (tmp_path / "x.png").write_bytes(b"")
-    with pytest.raises(InvalidParameterError, match="must be auto, .*embedding, sound"):
+    with pytest.raises(
+        InvalidParameterError, match=r"must be auto, .*embedding, sound"
+    ):
         read_items(tmp_path / "p", kind="noise")
 
 
