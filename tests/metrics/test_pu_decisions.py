@@ -63,7 +63,7 @@ def test_recall_is_promised_to_a_new_positive():
     passed = [
         np.mean(rng.normal(size=500) > choose_threshold(
             rng.normal(size=20), U, rule="recall", target=0.9).threshold)
-        for _ in range(400)
+        for _ in range(200)
     ]  # fmt: skip
     assert 0.89 <= np.mean(passed) <= 0.92  # 19 of 21 places: 0.905
     few = choose_threshold(P, U, rule="recall", target=0.9)
@@ -98,9 +98,7 @@ def test_precision_takes_the_lowest_cut_that_is_good_enough():
         ({"prior_in_unlabeled": 0.4, "target": 3}, "takes no target"),
         ({"rule": "f1"}, "rule must be"),
         ({"rule": "top", "target": 11}, "target must be"),
-        ({"rule": "top"}, "target must be"),
         ({"rule": "recall", "target": 0}, "target must be"),
-        ({"rule": "recall"}, "target must be"),
         ({"prior_in_unlabeled": 2}, "prior_in_unlabeled must be"),
     ],
 )
@@ -139,7 +137,7 @@ def test_declared_negatives_hold_few_positives():
     """False discoveries at most 0.1 × the share of positives; power beyond chance."""
     rng = np.random.default_rng(0)
     wrong, lost, n = [], [], []
-    for _ in range(200):
+    for _ in range(100):
         p, u, y = world(rng)
         found = declared_negatives(p, u, level=0.1)
         wrong.append(y[found.declared].mean() if found.n else 0)
@@ -156,7 +154,7 @@ def test_declared_negatives_hold_few_positives():
 def test_declared_positives_with_u_as_null():
     rng = np.random.default_rng(1)
     wrong, let_in, n = [], [], []
-    for _ in range(200):
+    for _ in range(100):
         _, u, y = world(rng, share=0.1)
         by_row = declared_positives(u, level=0.1)
         let_in.append(by_row.declared[~y].mean())
@@ -195,7 +193,7 @@ def features(rng, bias):
 def test_scar_check_sees_biased_labels_and_seldom_cries_wolf():
     rng = np.random.default_rng(0)
     alarms = 0
-    for seed in range(40):
+    for seed in range(20):
         p, u, X, Z = features(rng, 0.0)
         share = (1000 - len(p)) / len(u)
         fair = scar_check(
@@ -203,7 +201,7 @@ def test_scar_check_sees_biased_labels_and_seldom_cries_wolf():
             unlabeled_features=Z, random_state=seed,
         )  # fmt: skip
         alarms += fair.doubtful
-    assert alarms <= 7  # 5 % of 40 is 2
+    assert alarms <= 4  # 5 % of 20 is 1
     assert len(fair.tests) == 2
     p, u, X, Z = features(rng, 3.0)
     biased = scar_check(
