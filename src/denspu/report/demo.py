@@ -11,13 +11,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich import box
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 from sklearn.metrics import roc_auc_score
 
 from denspu._progress import Stages
-from denspu._typing import FloatArray, IntArray
 from denspu.data import load_dataset, make_pu
 from denspu.methods.dens_pu import DensPU
 from denspu.metrics import oracle_metrics
@@ -30,21 +33,29 @@ from denspu.report.charts import (
     roles_of,
     score_histogram,
 )
-from denspu.report.demo_words import render_demo
 from denspu.report.style import new_figure, parts, save, styled
+from denspu.report.text import SPACE
+from denspu.report.words import stage_sentence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from denspu.data import PUDataset
-
-__all__ = ["DemoResult", "render_demo", "run_demo"]
+    from rich.console import Console
 
 SHARE_LABELED = 0.2
 
 MAP_TITLE = "Map of the images"
 HISTOGRAM_TITLE = "How normal is each image?"
 HELD_OUT = "labelled positives, held out"
+
+METRICS = {
+    "accuracy": ("accuracy", "share of answers that are right"),
+    "precision": ("precision", "share of those called positive that are"),
+    "recall": ("recall", "share of the positives that are found"),
+    "f1": ("F1", "precision and recall in one figure"),
+    "balanced_accuracy": ("balanced accuracy", "mean of the shares found, per class"),
+    "roc_auc": ("ROC AUC", "a positive ranks above a negative this often"),
+    "average_precision": ("average precision", "mean precision down the ranking"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,19 +86,6 @@ class DemoResult:
     """From loading the data to the last picture."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Facts:
-    """What the pictures are drawn from."""
-
-    Z: FloatArray
-    roles: np.ndarray[tuple[int], np.dtype[np.str_]]
-    held_out: FloatArray
-    scores: FloatArray
-    threshold: float
-    images: FloatArray
-    captions: list[str]
-
-
 def run_demo(out: Path, random_state: int = 0) -> DemoResult:
     """Fit Dens-PU on digits (even = positive, 20 % of those labelled) and draw it.
 
@@ -108,7 +106,9 @@ def run_demo(out: Path, random_state: int = 0) -> DemoResult:
         random_state=random_state,
     )
     model = DensPU(random_state=random_state).fit(pu.X, pu.y)
-    pictures = _draw(_facts(model, pu, digits.y_train), Path(out))
+    classes = digits.y_train[pu.unlabeled_index]
+    captions = [f"{c}, {'odd' if c % 2 else 'even'}" for c in classes]
+    figures = draw_demo(model, pu.X, pu.y, captions)
     is_positive = np.isin(digits.y_test, digits.positive)
     return DemoResult(
         n_labeled=pu.n_labeled,
@@ -124,58 +124,98 @@ def run_demo(out: Path, random_state: int = 0) -> DemoResult:
         boundary_auc=float(
             roc_auc_score(pu.oracle.unlabeled_labels, model.unlabeled_scores_)
         ),
-        pictures=pictures,
+        pictures={
+            name: save(figure, Path(out) / f"{name}.png")
+            for name, figure in figures.items()
+        },
         seconds=time.perf_counter() - start,
     )
 
 
-def _facts(model: DensPU, pu: PUDataset, classes: IntArray) -> _Facts:
-    Z = model.encoder_.transform(pu.X)
-    rows = pu.unlabeled_index
-    return _Facts(
-        Z=Z,
-        roles=roles_of(model, pu.y),
-        held_out=model.held_out_scores_,
-        scores=model.unlabeled_scores_,
-        threshold=float(model.detector_.threshold_),
-        images=pu.X[rows],
-        captions=[f"{c}, {'odd' if c % 2 else 'even'}" for c in classes[rows]],
-    )
-
-
-def _draw(facts: _Facts, out: Path) -> dict[str, Path]:
-    figures = {
-        "overview": _overview(facts),
-        "latent-map": latent_map(facts.Z, facts.roles, title=MAP_TITLE),
-        "score-histogram": score_histogram(
-            facts.held_out,
-            facts.scores,
-            facts.threshold,
-            title=HISTOGRAM_TITLE,
-            positive_label=HELD_OUT,
-        ),
-        "most-and-least-normal": most_and_least_normal(
-            facts.images, facts.scores, captions=facts.captions
-        ),
-    }
-    return {name: save(figure, out / f"{name}.png") for name, figure in figures.items()}
-
-
-def _overview(facts: _Facts) -> Figure:
-    """Draw the three pictures side by side, 1,600 pixels wide."""
-    figure = new_figure(8, 3.5)
+def draw_demo(model: DensPU, X: Any, y: Any, captions: list[str]) -> dict[str, Figure]:
+    """Draw each picture by itself, and all side by side, 1,600 pixels wide."""
+    cloud = model.encoder_.transform(X), roles_of(model, y)
+    threshold = float(model.detector_.threshold_)
+    scores = model.held_out_scores_, model.unlabeled_scores_, threshold
+    images = X[model.unlabeled_index_], model.unlabeled_scores_
+    overview = new_figure(8, 3.5)
     with styled():
-        left, middle, right = parts(figure, 1, 3)
-        draw_latent_map(left, facts.Z, facts.roles, MAP_TITLE)
-        draw_score_histogram(
-            middle,
-            facts.held_out,
-            facts.scores,
-            facts.threshold,
-            HISTOGRAM_TITLE,
-            HELD_OUT,
-        )
-        draw_most_and_least_normal(
-            right, facts.images, facts.scores, 8, facts.captions, columns=4
-        )
-    return figure
+        left, middle, right = parts(overview, 1, 3)
+        draw_latent_map(left, *cloud, MAP_TITLE)
+        draw_score_histogram(middle, *scores, HISTOGRAM_TITLE, HELD_OUT)
+        draw_most_and_least_normal(right, *images, 8, captions, columns=4)
+    return {
+        "overview": overview,
+        "latent-map": latent_map(*cloud, title=MAP_TITLE),
+        "score-histogram": score_histogram(
+            *scores, title=HISTOGRAM_TITLE, positive_label=HELD_OUT
+        ),
+        "most-and-least-normal": most_and_least_normal(*images, captions=captions),
+    }
+
+
+# --- in the terminal ----------------------------------------------------------------
+
+
+def render_demo(result: DemoResult, console: Console) -> None:
+    """Print what was given, what each stage did, and what came out."""
+    console.print(
+        "[bold]Which digits are even?[/bold] "
+        f"Given: {result.n_labeled:,} images known to be even and "
+        f"{result.n_unlabeled:,} without a label. No example of an odd digit.\n"
+    )
+    console.print(_stage_table(result), "", _metric_table(result), "", sep="\n")
+    console.print(
+        "[bold]Behind the scenes[/bold] "
+        "(needs true labels, shown because this is a demonstration)"
+    )
+    for line in (
+        f"{result.labels_right:.1%} of the unlabelled images got the right label; "
+        f"{result.prior_in_unlabeled:.0%} of them are even.",
+        "The boundary ranks an unlabelled even digit above an odd one "
+        f"{result.boundary_auc:.1%} of the time (AUC); chance is 50%.",
+    ):
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
+    console.print("\n[bold]Pictures[/bold]")
+    for path in result.pictures.values():
+        console.print(Text(f"  {path}"), soft_wrap=True)
+    console.print(f"Done in {result.seconds:.1f} s.")
+
+
+def _stage_table(result: DemoResult) -> Table:
+    table = _table("What each stage did")
+    table.add_column("stage", no_wrap=True)
+    table.add_column("seconds", justify="right", no_wrap=True)
+    table.add_column("what happened")
+    for stage in result.stages:
+        told = stage_sentence(stage, "image").replace(SPACE, " ")
+        table.add_row(stage.name, f"{stage.seconds:.2f}", Text(told))
+    return table
+
+
+def _metric_table(result: DemoResult) -> Table:
+    table = _table(f"What came out, on {result.n_test:,} new images")
+    table.add_column("figure", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("in words")
+    for key, (name, meaning) in METRICS.items():
+        table.add_row(name, f"{result.metrics[key]:.3f}", meaning)
+    table.add_section()
+    share = result.test_positive_share
+    table.add_row(
+        "positives",
+        f"{share:.3f}",
+        f"for scale: always giving one answer is right {max(share, 1 - share):.0%}",
+        style="dim",
+    )
+    return table
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
