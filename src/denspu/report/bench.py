@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
+from dataclasses import dataclass
 from html import escape
 from io import BytesIO
+from math import inf, log
 from pathlib import Path
+from statistics import median
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+from matplotlib.ticker import NullLocator
 
 from denspu.benchmark.paired import (
     differences,
@@ -17,18 +24,36 @@ from denspu.benchmark.paired import (
     verdicts,
 )
 from denspu.benchmark.record import Record, failed
-from denspu.benchmark.results import command_of, notes_of
-from denspu.benchmark.spec import Spec
-from denspu.benchmark.tables import Found, tables_of
-from denspu.report.bench_parts import some
-from denspu.report.bench_pictures import (
-    labels_against_metric,
-    recorded_groups,
-    seconds_against_accuracy,
-    spread_by_seed,
+from denspu.benchmark.results import alike_but_labels, command_of, notes_of
+from denspu.benchmark.spec import Row, Spec, Task
+from denspu.benchmark.tables import Found, Value, tables_of, title_of, under_headings
+from denspu.exceptions import InvalidInputError
+from denspu.report.style import (
+    AMBER,
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PINK,
+    RULE,
+    SKY,
+    SOFT_INK,
+    new_figure,
+    save,
+    styled,
 )
-from denspu.report.style import BLUE, GREY, INK, RULE, SOFT_INK, save, styled
+from denspu.report.text import marked
 
+WIDTH, PANEL, LINE = 8.0, 2.9, 0.19
+"""Inches: width of a picture, height of a panel, and of a row's name."""
+COLORS = (ORANGE, GREEN, PINK, AMBER, SKY, SOFT_INK)
+MARKERS = "os^Dv"
+ORACLE_MARKERS = "XP*"
+CLOSEST = 0.07
+"""Share of an axis that two labels are apart at least."""
+LOG_FROM = 8
+"""An axis of counts is logarithmic if its ends differ by this factor."""
 PAGE_COLORS = {
     "#ffffff": "var(--paper)",
     INK: "var(--ink)",
@@ -38,24 +63,30 @@ PAGE_COLORS = {
     BLUE: "var(--blue)",
 }
 """Colours that follow the page from light to dark."""
+CAPTIONS = {
+    "labels": "How much each row gains from more labels",
+    "spread": "Every seed",
+    "seconds": "What a result costs",
+}
+"""The pictures, the main one first."""
 
 
 def figure_names(spec: Spec, records: Sequence[Record]) -> list[str]:
-    """Return the names of pictures, the main one first; none if all runs failed."""
+    """Return the names of pictures that apply; none if all runs failed."""
     found = Found(spec, records)
     if all(map(failed, found.records.values())):
         return []
-    return [*(["labels"] if recorded_groups(found) else []), "spread", "seconds"]
-
-
-def figures_of(spec: Spec, records: Sequence[Record]) -> dict[str, Figure]:
-    """Return the pictures of a spec by name; those that do not apply are left out."""
-    return {name: draw(name, spec, records) for name in figure_names(spec, records)}
+    return [name for name in CAPTIONS if name != "labels" or recorded_groups(found)]
 
 
 def draw(name: str, spec: Spec, records: Sequence[Record]) -> Figure:
     """Return one picture of a spec by its name."""
-    return DRAWN[name](spec, records)
+    pictures = {
+        "labels": labels_against_metric,
+        "spread": spread_by_seed,
+        "seconds": seconds_against_accuracy,
+    }
+    return pictures[name](spec, records)
 
 
 def save_figures(
@@ -65,8 +96,9 @@ def save_figures(
     kinds: Iterable[str] = ("svg", "png"),
 ) -> list[Path]:
     """Write the pictures of a spec as ``SPEC-PICTURE.svg`` and ``.png``."""
-    kinds, figures = tuple(kinds), figures_of(spec, records)
-    some(figures, spec, spec.metrics[0])
+    names, kinds = figure_names(spec, records), tuple(kinds)
+    _need(names, spec, spec.metrics[0])
+    figures = {name: draw(name, spec, records) for name in names}
     return [
         save(figure, Path(folder) / f"{spec.name}-{name}.{kind}")
         for name, figure in figures.items()
@@ -74,16 +106,324 @@ def save_figures(
     ]
 
 
-DRAWN = {
-    "labels": labels_against_metric,
-    "spread": spread_by_seed,
-    "seconds": seconds_against_accuracy,
-}
-CAPTIONS = {
-    "labels": "How much each row gains from more labels",
-    "spread": "Every seed",
-    "seconds": "What a result costs",
-}
+# --- what the pictures share --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one row is drawn everywhere."""
+
+    color: str
+    marker: str
+    width: float = 1.2
+
+
+def looks_of(spec: Spec) -> dict[str, Look]:
+    """Return the look of each row: the reference blue, true labels grey."""
+    looks: dict[str, Look] = {}
+    n_oracles = n_others = 0
+    for row in spec.rows:
+        if row.oracle != "no":
+            marker = ORACLE_MARKERS[n_oracles % len(ORACLE_MARKERS)]
+            looks[row.name] = Look(GREY, marker)
+            n_oracles += 1
+        elif row.name != spec.reference:
+            lap, i = divmod(n_others, len(COLORS))
+            looks[row.name] = Look(COLORS[i], MARKERS[lap % len(MARKERS)])
+            n_others += 1
+    if spec.reference is not None:
+        looks[spec.reference] = Look(BLUE, "o", 2.2)
+    return looks
+
+
+def _panels(spec: Spec, count: int) -> tuple[Figure, list[Axes]]:
+    """Return a figure with room for panels, two side by side, and a legend."""
+    columns = min(count, 2)
+    lines = -(-count // columns)
+    height = max(PANEL * lines, LINE * len(spec.rows) + 0.4)
+    figure = new_figure(WIDTH, height)
+    panels = list(figure.subplots(lines, columns, squeeze=False).ravel())
+    for axes in panels[count:]:
+        axes.remove()
+    return figure, panels[:count]
+
+
+def _legend_of_rows(
+    figure: Figure, spec: Spec, names: Iterable[str], printed: bool = False
+) -> None:
+    """Name the rows that are drawn at the right, in the order of the spec."""
+    drawn, looks = set(names), looks_of(spec)
+    rows = [row for row in spec.rows if row.name in drawn]
+    handles = []
+    for group, row in under_headings(rows, [row.group for row in rows]):
+        handle = Line2D([], [], lw=0, ms=5, label=group if row is None else row.name)
+        if row is not None:
+            handle.set(color=looks[row.name].color, marker=looks[row.name].marker)
+        handles.append(handle)
+    if printed:
+        dotted = Line2D([], [], color=SOFT_INK, ls=":", lw=0.9, label="the paper")
+        dotted.set(marker="o", markersize=5, markerfacecolor="none")
+        handles.append(dotted)
+    legend = figure.legend(
+        handles=handles, loc="outside right upper", handletextpad=0.2
+    )
+    groups = {row.group for row in rows}
+    for text in legend.get_texts():
+        if text.get_text() in groups:
+            _as_heading(text)
+
+
+def _as_heading(text: Text) -> None:
+    """Show the name of a group unlike those of rows."""
+    text.set(color=INK, fontstyle="italic")
+
+
+def _value_of(found: Found, row: Row, task: Task, key: str) -> Value:
+    """Return a figure of a row over seeds, and what the paper prints."""
+    printed = row.printed.get(task.name, {}).get(key)
+    return Value(tuple(found.by_seed(row, task, key).values()), printed)
+
+
+def _rows_of(found: Found, task: Task, key: str) -> list[Row]:
+    """Return the rows with a figure on a task, ours or printed."""
+    values = ((row, _value_of(found, row, task, key)) for row in found.spec.rows)
+    return [row for row, value in values if value.n or value.printed is not None]
+
+
+def _is_printed(spec: Spec, tasks: Iterable[Task], key: str) -> bool:
+    return any(key in r.printed.get(t.name, {}) for t in tasks for r in spec.rows)
+
+
+def _need(things: Sized, spec: Spec, key: str) -> None:
+    """Refuse to draw nothing."""
+    if not things:
+        raise InvalidInputError(
+            f"There is nothing to draw: no record of {spec.name} has {key!r}. Run "
+            f"{command_of(spec)} first."
+        )
+
+
+# --- spread by seed -----------------------------------------------------------------
+
+
+def spread_by_seed(
+    spec: Spec, records: Sequence[Record], metric: str | None = None
+) -> Figure:
+    """Draw every seed of every row as a dot, their mean as a tick, the paper's value.
+
+    One panel a task, below each other; rows in the order of the spec.
+    """
+    found, key = Found(spec, records), metric or spec.metrics[0]
+    tasks = [task for task in spec.tasks if _rows_of(found, task, key)]
+    _need(tasks, spec, key)
+    lines = [_lines(found, task, key) for task in tasks]
+    heights = [LINE * len(rows) + 0.75 for rows in lines]
+    figure = new_figure(WIDTH, sum(heights) + 0.25)
+    with styled():
+        panels = figure.subplots(
+            len(tasks), 1, squeeze=False, gridspec_kw={"height_ratios": heights}
+        )[:, 0]
+        for axes, task, rows in zip(panels, tasks, lines, strict=True):
+            _spread(axes, found, task, rows, key)
+        last = panels[-1]
+        last.scatter([], [], s=17, color=SOFT_INK, alpha=0.65, lw=0, label="one seed")
+        last.plot([], [], "|", ms=8, mew=1.4, color=SOFT_INK, label="mean over seeds")
+        if _is_printed(spec, tasks, key):
+            last.scatter(
+                [], [], marker="d", s=20, lw=0.9, c="none", edgecolor=INK, label="paper"
+            )
+        figure.legend(loc="outside lower right", ncols=3, handletextpad=0.3)
+    return figure
+
+
+def _lines(found: Found, task: Task, key: str) -> list[tuple[str, Row | None]]:
+    """Return the rows of a panel, and the headings among them."""
+    rows = _rows_of(found, task, key)
+    return list(under_headings(rows, [row.group for row in rows]))
+
+
+def _spread(
+    axes: Axes, found: Found, task: Task, lines: list[tuple[str, Row | None]], key: str
+) -> None:
+    looks = looks_of(found.spec)
+    for y, (_, row) in enumerate(lines):
+        if row is None:
+            continue
+        value, color = _value_of(found, row, task, key), looks[row.name].color
+        if value.mean is not None:
+            axes.scatter(
+                value.by_seed, [y] * value.n, s=17, color=color, alpha=0.65, lw=0
+            )
+            axes.plot([value.mean] * 2, [y - 0.32, y + 0.32], color=color, lw=1.4)
+        if value.printed is not None:
+            axes.scatter(
+                value.printed, y, marker="d", s=20, lw=0.9, color="none", edgecolor=INK
+            )
+    axes.set(ylim=(len(lines) - 0.4, -0.6), title=task.name)
+    names = [group if row is None else row.name for group, row in lines]
+    axes.set_yticks(range(len(lines)), names)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", color=RULE, linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(f"{title_of(key)}, %")
+    for tick, (_, row) in zip(axes.yaxis.get_major_ticks(), lines, strict=True):
+        if row is None:
+            tick.gridline.set_visible(False)
+            _as_heading(tick.label1)
+        elif row.name == found.spec.reference:
+            tick.label1.set(color=INK, fontweight="bold")
+
+
+# --- seconds against accuracy -------------------------------------------------------
+
+
+def seconds_against_accuracy(
+    spec: Spec, records: Sequence[Record], metric: str | None = None
+) -> Figure:
+    """Draw the mean of a metric over the median seconds; one panel a task.
+
+    Bars reach from the worst to the best seed.
+    The metric is accuracy where the spec has it, else its first. The seconds of an
+    encoder that rows share are added to each row that uses it.
+    """
+    found = Found(spec, records)
+    key = metric or ("accuracy" if "accuracy" in spec.metrics else spec.metrics[0])
+    tasks = [t for t in spec.tasks if any(found.by_seed(r, t, key) for r in spec.rows)]
+    _need(tasks, spec, key)
+    with styled():
+        figure, panels = _panels(spec, len(tasks))
+        for axes, task in zip(panels, tasks, strict=True):
+            _seconds(axes, found, task, key)
+        names = [r.name for r in spec.rows if any(found.good(r, t) for t in tasks)]
+        _legend_of_rows(figure, spec, names)
+    return figure
+
+
+def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
+    looks = looks_of(found.spec)
+    for row in found.spec.rows:
+        value = _value_of(found, row, task, key)
+        if value.mean is None:
+            continue
+        x = median(
+            r.seconds["total"] + r.seconds.get("shared_encoder", 0.0)
+            for r in found.good(row, task)
+        )
+        color, marker = looks[row.name].color, looks[row.name].marker
+        bars = tuple([end] for end in value.reach)
+        axes.errorbar(x, value.mean, yerr=bars, color=color, elinewidth=0.8)
+        axes.scatter(x, value.mean, s=24, color=color, marker=marker, zorder=3)
+    axes.set_xscale("log")  # not before: Matplotlib divides by an empty range
+    axes.margins(x=0.08, y=0.1)
+    _ticks_of_seconds(axes)
+    axes.set(title=task.name, xlabel="seconds, median")
+    axes.set_ylabel(f"{title_of(key)}, %, worst to best seed")
+
+
+def _ticks_of_seconds(axes: Axes) -> None:
+    """Write seconds as people do, at a few round places."""
+    low, high = axes.get_xlim()
+    steps: tuple[float, ...] = (1,)
+    if high < 12 * low:
+        steps = (1, 1.5, 2, 2.5, 3, 4, 5, 7)
+    elif high < 1000 * low:
+        steps = (1, 3)
+    places = [step * 10.0**power for power in range(-4, 8) for step in steps]
+    ticks = [x for x in places if low <= x <= high]
+    axes.set_xticks(ticks, [f"{x:,.4g}" for x in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+# --- a metric against the number of labels ------------------------------------------
+
+
+def labels_against_metric(
+    spec: Spec, records: Sequence[Record], metric: str | None = None
+) -> Figure:
+    """Draw the mean of a metric over the number of labelled positives.
+
+    One panel for tasks that differ in nothing else; bars reach from the worst to the
+    best seed, hollow marks on dotted lines what the paper prints.
+    """
+    found, key = Found(spec, records), metric or spec.metrics[0]
+    groups = recorded_groups(found)
+    _need(groups, spec, key)
+    with styled():
+        figure, panels = _panels(spec, len(groups))
+        for axes, tasks in zip(panels, groups, strict=True):
+            _labels(axes, found, tasks, key)
+        drawn = [task for group in groups for task in group]
+        names = [row.name for task in drawn for row in _rows_of(found, task, key)]
+        _legend_of_rows(figure, spec, names, _is_printed(spec, drawn, key))
+    return figure
+
+
+def recorded_groups(found: Found) -> list[list[Task]]:
+    """Return the recorded tasks that differ in their number of labels alone."""
+    groups = [group for group in alike_but_labels(found.spec.tasks) if len(group) > 1]
+    return [g for g in groups if any(_count(found, t) is not None for t in g)]
+
+
+def _count(found: Found, task: Task) -> float | None:
+    """Return the number of labelled positives, as the records say."""
+    counts = [r.n_labeled for row in found.spec.rows for r in found.good(row, task)]
+    return median(counts) if counts else None
+
+
+def _labels(axes: Axes, found: Found, tasks: Sequence[Task], key: str) -> None:
+    counted = [(c, t) for t in tasks if (c := _count(found, t)) is not None]
+    counted.sort(key=lambda pair: pair[0])
+    for row in found.spec.rows:
+        _label_line(axes, found, row, counted, key)
+    places = sorted({count for count, _ in counted})
+    is_log = places[-1] >= LOG_FROM * places[0]
+    if is_log:
+        axes.set_xscale("log")
+    axes.set_xticks(places, labels_with_room(places, is_log))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.margins(x=0.05)
+    axes.set(title=tasks[0].dataset, xlabel="labelled positives")
+    axes.set_ylabel(f"{title_of(key)}, %, worst to best seed")
+
+
+def labels_with_room(places: Sequence[float], is_log: bool) -> list[str]:
+    """Return what to write at each tick: nothing where it would touch the last."""
+    at = [log(p) if is_log else p for p in places]
+    room = CLOSEST * (at[-1] - at[0])
+    labels, last = [], -inf
+    for place, x in zip(places, at, strict=True):
+        labels.append(f"{place:,.0f}" if x - last >= room else "")
+        last = x if labels[-1] else last
+    return labels
+
+
+def _label_line(
+    axes: Axes, found: Found, row: Row, counted: list[tuple[float, Task]], key: str
+) -> None:
+    look = looks_of(found.spec)[row.name]
+    color, marker = look.color, look.marker
+    points = [(x, _value_of(found, row, task, key)) for x, task in counted]
+    if printed := [(x, v.printed) for x, v in points if v.printed is not None]:
+        line = zip(*printed, strict=True)
+        axes.plot(*line, color=color, marker=marker, ms=5, lw=0.9, ls=":", mfc="none")
+    ours = [(x, v.mean, v.reach) for x, v in points if v.mean is not None]
+    if not ours:
+        return
+    x, y, reach = zip(*ours, strict=True)
+    axes.errorbar(
+        x,
+        y,
+        yerr=tuple(zip(*reach, strict=True)),
+        color=color,
+        marker=marker,
+        ms=4,
+        lw=look.width,
+        elinewidth=0.8,
+    )
+
+
+# --- the page -----------------------------------------------------------------------
 
 
 def spec_page(spec: Spec, records: Sequence[Record]) -> str:
@@ -102,22 +442,20 @@ def spec_page(spec: Spec, records: Sequence[Record]) -> str:
         parts.append("<h2>Comparison, seed by seed</h2>")
         parts.append(_scroll(differences_grid(spec, found).html()))
         parts.append(f'<p class="soft">{escape(how_to_read(spec, found))}</p>')
-    for name, figure in figures_of(spec, records).items():
+    for name in figure_names(spec, records):
         parts.append(f"<h2>{CAPTIONS[name]}</h2>")
-        picture = inline_svg(figure, name, f"{CAPTIONS[name]}: {spec.title}")
+        label = f"{CAPTIONS[name]}: {spec.title}"
+        picture = inline_svg(draw(name, spec, records), name, label)
         parts.append(f'<figure class="scroll">{picture}</figure>')
     parts.append("<h2>How it was made</h2>")
     parts.append(_list(notes_of(spec, records)))
     parts.append(f"<pre><code>{escape(command_of(spec))}</code></pre>")
-    return _page(spec.title, "\n".join(parts))
-
-
-def _page(title: str, body: str) -> str:
     style = Path(__file__).with_name("bench.css").read_text(encoding="utf-8")
+    body = "\n".join(parts)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<title>{escape(spec.title)}</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
@@ -127,12 +465,7 @@ def _scroll(table: str) -> str:
 
 
 def _list(sentences: Sequence[str]) -> str:
-    return f"<ul>\n{''.join(f'<li>{_prose(s)}</li>' for s in sentences)}\n</ul>"
-
-
-def _prose(sentence: str) -> str:
-    """Escape a sentence; words between backticks become code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(sentence))
+    return f"<ul>\n{''.join(f'<li>{marked(s)}</li>' for s in sentences)}\n</ul>"
 
 
 def inline_svg(figure: Figure, prefix: str, label: str) -> str:

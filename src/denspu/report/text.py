@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 from denspu._words import span
@@ -166,6 +168,11 @@ def cut_in_the_middle(text: str, length: int) -> str:
         return text
     head = length // 2
     return f"{text[:head]}…{text[len(text) - (length - head - 1) :]}"
+
+
+def marked(sentence: str) -> str:
+    """Return a sentence as HTML; words between backticks become code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(clean(sentence)))
 
 
 def readable(name: Any) -> str:
