@@ -25,7 +25,6 @@ from tests.report.run_cases import (
 )
 
 from denspu._progress import Stage
-from denspu.exceptions import InvalidInputError
 from denspu.report import drawings, items, run
 from denspu.report.run import page_json, render, write_run_report
 from denspu.report.text import SPACE
@@ -245,12 +244,6 @@ def test_names_are_cut_in_the_middle_and_scores_may_be_infinite(tabled):
     render(facts, replace(rows, score_unlabeled=alike, score_positive=alike[:60]))
 
 
-def test_rows_that_do_not_belong_together_are_refused(tabled):
-    facts, rows = tabled
-    with pytest.raises(InvalidInputError, match=r"rows\.rank has 3 entries for 509"):
-        render(facts, replace(rows, rank=rows.rank[:3]))
-
-
 # --- galleries, table, map ----------------------------------------------------------
 
 
@@ -389,8 +382,8 @@ def test_images_of_more_bits_are_as_bright_as_others():
 def test_thumbnails_of_every_form(dtype, shape):
     image = np.zeros(shape, dtype=dtype)
     image[:, : shape[1] // 2] = 255 if dtype is np.uint8 else 0.5
-    brightness = items.Brightness.of(image[None])
-    shown = items.picture(brightness.bytes_of(image))
+    ends = items.brightness_of(image[None])
+    shown = items.picture(items.in_8_bits(image, *ends))
     made = Image.open(BytesIO(b64decode(shown.uri.split(",")[1])))
     assert made.size == (shown.width, shown.height)
     assert max(made.size) == min(shape[1], items.SIDE)

@@ -76,7 +76,7 @@ class Shower:
         self.columns: list[str] = []
         self.numeric: list[str] = []
         if self.shows == "picture":
-            self.brightness = Brightness.of(rows.positive.X, rows.unlabeled.X)
+            self.brightness = brightness_of(rows.positive.X, rows.unlabeled.X)
         elif self.shows == "cells":
             X = rows.unlabeled.X
             self.columns = telling_columns(rows)
@@ -94,7 +94,7 @@ class Shower:
 
     def pixels(self, items: Items, i: int) -> NDArray[np.uint8]:
         """Return an image in 8 bits."""
-        return self.brightness.bytes_of(self.kind.picture(items.X[i]))
+        return in_8_bits(self.kind.picture(items.X[i]), *self.brightness)
 
     def text(self, items: Items, i: int, length: int = 2 * WHOLE) -> str:
         """Return the beginning of a text; empty for other kinds."""
@@ -215,38 +215,33 @@ def pillow() -> Any:
     return Image
 
 
-@dataclass(frozen=True)
-class Brightness:
-    """What is black and what is white, for all images alike."""
+def brightness_of(*images: Any) -> tuple[float, float]:
+    """Return what is black and what is white, for all images alike.
 
-    low: float
-    high: float
+    8 bits are as they are; others are judged by the range of some images.
+    """
+    arrays = [np.asarray(X) for X in images if len(X)]
+    if all(X.dtype == np.uint8 for X in arrays):
+        return 0.0, 255.0
+    picked = [X[:: max(1, len(X) // SAMPLE)].astype(np.float64) for X in arrays]
+    pixels = np.concatenate([p.ravel() for p in picked])
+    pixels = pixels[np.isfinite(pixels)]
+    if not len(pixels):
+        return 0.0, 1.0
+    low, high = np.percentile(pixels, ENDS)
+    if low == high:
+        low, high = pixels.min(), pixels.max()
+    return float(low), float(high)
 
-    @classmethod
-    def of(cls, *images: Any) -> Brightness:
-        """Judge by some images of each array: 8 bits as they are, others by range."""
-        arrays = [np.asarray(X) for X in images if len(X)]
-        if all(X.dtype == np.uint8 for X in arrays):
-            return cls(0.0, 255.0)
-        picked = [X[:: max(1, len(X) // SAMPLE)].astype(np.float64) for X in arrays]
-        pixels = np.concatenate([p.ravel() for p in picked])
-        pixels = pixels[np.isfinite(pixels)]
-        if not len(pixels):
-            return cls(0.0, 1.0)
-        low, high = np.percentile(pixels, ENDS)
-        if low == high:
-            low, high = pixels.min(), pixels.max()
-        return cls(float(low), float(high))
 
-    def bytes_of(self, image: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return one image H×W or H×W×3 in 8 bits."""
-        if image.ndim == 3:
-            image = image[..., :3] if image.shape[-1] in (3, 4) else image[..., 0]
-        if image.dtype == np.uint8:
-            return np.ascontiguousarray(image)
-        scale = (self.high - self.low) or 1.0
-        light = np.nan_to_num((image.astype(np.float64) - self.low) / scale)
-        return np.round(255 * np.clip(light, 0, 1)).astype(np.uint8)
+def in_8_bits(image: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
+    """Return one image as H×W or H×W×3 bytes."""
+    if image.ndim == 3:
+        image = image[..., :3] if image.shape[-1] in (3, 4) else image[..., 0]
+    if image.dtype == np.uint8:
+        return np.ascontiguousarray(image)
+    light = np.nan_to_num((image.astype(np.float64) - low) / ((high - low) or 1.0))
+    return np.round(255 * np.clip(light, 0, 1)).astype(np.uint8)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from denspu.exceptions import InvalidInputError, MissingDependencyError
+from denspu.exceptions import MissingDependencyError
 from denspu.report import text, words
 from denspu.report.drawings import (
     curve_charts,
@@ -58,7 +58,6 @@ def write_run_report(path: str | Path, facts: RunFacts, rows: RunRows) -> Path:
 
 def render(facts: RunFacts, rows: RunRows) -> str:
     """Return the page."""
-    _check(rows)
     script = (HERE / "run.js").read_text(encoding="utf-8")
     template = _environment().get_template("run.html.jinja")
     return str(
@@ -109,20 +108,6 @@ def page_json(data: Any) -> Any:
     for character in "<>&\u2028\u2029":
         dumped = dumped.replace(character, f"\\u{ord(character):04x}")
     return Markup(dumped)
-
-
-def _check(rows: RunRows) -> None:
-    """Refuse rows that do not belong to their items."""
-    of_u = ("score_unlabeled", "probability", "rank", "decision", "stage")
-    names = dict.fromkeys(("score_positive", "held_out"), len(rows.positive))
-    names |= dict.fromkeys(of_u, len(rows.unlabeled))
-    wrong = [
-        f"rows.{name} has {len(getattr(rows, name)):,} entries for {wanted:,} items"
-        for name, wanted in names.items()
-        if len(getattr(rows, name)) != wanted
-    ]
-    if wrong:
-        raise InvalidInputError(f"{'; '.join(wrong)}. Give one entry an item.")
 
 
 def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:

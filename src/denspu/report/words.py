@@ -521,24 +521,12 @@ def sensitivity_words(rows: Sequence[IfShare], kind: str) -> str:
 # --- how it was made ----------------------------------------------------------------
 
 
-LESS = {
-    "encode": "Every item became a list of numbers, so that like items lie close.",
-    "densify": "The gaps between labelled positives were filled with points between.",
-    "boundary": "A boundary was drawn around the positives.",
-    "label": "Each unlabelled item got a first chance of being positive.",
-    "refine": "The labels were improved by rounds of training.",
-    "select": "The items least like the positives were chosen as sure negatives.",
-    "classify": "A classifier learned positives against negatives.",
-}
-"""What a stage did, where it tells too little for more."""
-
-
 def stage_sentence(stage: Stage, kind: str) -> str:
-    """Return what a stage did, in one or two sentences."""
+    """Return what a stage did, in one or two sentences; nothing of unknown ones."""
     try:
         return _stage_sentence(stage.name, stage.facts, noun(kind))
-    except (KeyError, TypeError):
-        return LESS[stage.name]
+    except KeyError:  # a stage of that name, but of another method
+        return ""
 
 
 def _stage_sentence(name: str, told: Mapping[str, Any], things: str) -> str:
