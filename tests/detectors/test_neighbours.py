@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from denspu.detectors import neighbours as module
-from denspu.detectors.neighbours import Neighbours
+from denspu.detectors.neighbours import BLOCK_CELLS, Neighbours
 from denspu.exceptions import InvalidParameterError
 
 
@@ -43,54 +40,10 @@ def test_neighbours_equal_brute_force(metric, dtype, exclude_self):
     np.testing.assert_allclose(distance, nearest, atol=2e-3 if dtype == "f4" else 1e-6)
 
 
-def test_far_from_the_origin_the_neighbours_are_still_right():
+@pytest.mark.parametrize("apart", [0.0, 1e3, 1e4])
+def test_far_from_the_origin_and_from_each_other(apart):
     rng = np.random.default_rng(0)
-    Z = (rng.normal(size=(200, 5)) + 1_000).astype("f4")
-    _, index = search(Z, Z, 5)
-    order = np.argsort(brute(Z, Z, "euclidean"), axis=1)[:, :5]
-    assert all(set(a) == set(b) for a, b in zip(index, order, strict=True))
-
-
-def test_near_ties_are_settled_in_double_precision():
-    """Two candidates whose similarities are equal in single precision."""
-    query = np.full((1, 2), 300.0, "f4")
-    offset = np.array([[1.0, 1.0], [1.0000002, 1.0], [3.0, 0.0], [0.0, 4.0]])
-    reference = np.concatenate([offset[1:2], offset[:1], offset[2:]]).astype("f4")
-    exact = brute(query, reference, "euclidean")[0]
-    _, index = search(query, reference, 1)
-    assert index[0, 0] == np.argmin(exact)
-
-
-@given(st.integers(1, 40), st.integers(1, 9))
-def test_the_size_of_a_block_does_not_matter(cells, k):
-    Z = np.random.default_rng(3).normal(size=(25, 3))
-    whole = [a.tolist() for a in search(Z, Z, k)]
-    saved = dict(module.BLOCK_CELLS)
-    module.BLOCK_CELLS["cpu"] = cells * 25
-    try:
-        small = [a.tolist() for a in search(Z, Z, k)]
-    finally:
-        module.BLOCK_CELLS.update(saved)
-    np.testing.assert_allclose(small[0], whole[0], atol=1e-7)
-    assert small[1] == whole[1]
-
-
-def test_more_neighbours_than_rows_is_an_error():
-    Z = np.zeros((4, 2))
-    with pytest.raises(InvalidParameterError, match=r"k=4 .* 3 reference"):
-        list(Neighbours(Z).search(Z, 4, exclude_self=True))
-
-
-def test_a_zero_row_has_no_direction_and_no_nan():
-    Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    distance, _ = search(Z, Z, 2, "cosine")
-    assert np.isfinite(distance).all()
-
-
-@pytest.mark.parametrize("apart", [1e3, 1e4])
-def test_distant_clusters_do_not_blur_the_neighbours(apart):
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(300, 6)) + apart * rng.integers(0, 2, size=(300, 1))
+    Z = rng.normal(size=(300, 6)) + 1_000 + apart * rng.integers(0, 2, size=(300, 1))
     Z = Z.astype("f4")
     distance, index = search(Z, Z, 5, exclude_self=True)
     exact = brute(Z, Z, "euclidean", exclude_self=True)
@@ -99,7 +52,32 @@ def test_distant_clusters_do_not_blur_the_neighbours(apart):
     np.testing.assert_allclose(distance, found, rtol=1e-3)
 
 
-def test_close_rows_have_exact_distances():
-    Z = np.array([[100.0, 100.0], [100.001, 100.0], [-100.0, 3.0]])
-    distance, _ = search(Z, Z, 2)
+def test_near_ties_are_settled_in_double_precision():
+    """Two candidates whose similarities are equal in single precision."""
+    query = np.full((1, 2), 300.0, "f4")
+    offset = np.array([[1.0000002, 1.0], [1.0, 1.0], [3.0, 0.0], [0.0, 4.0]])
+    reference = offset.astype("f4")
+    _, index = search(query, reference, 1)
+    assert index[0, 0] == np.argmin(brute(query, reference, "euclidean")[0])
+    close = np.array([[100.0, 100.0], [100.001, 100.0], [-100.0, 3.0]])
+    distance, _ = search(close, close, 2)
     assert distance[0].tolist() == pytest.approx([0.0, 0.001], rel=1e-4)
+
+
+@pytest.mark.parametrize("cells", [1, 7, 40])
+def test_the_size_of_a_block_does_not_matter(cells, monkeypatch):
+    Z = np.random.default_rng(3).normal(size=(25, 3))
+    whole = [a.tolist() for a in search(Z, Z, 5)]
+    monkeypatch.setitem(BLOCK_CELLS, "cpu", cells * 25)
+    small = [a.tolist() for a in search(Z, Z, 5)]
+    np.testing.assert_allclose(small[0], whole[0], atol=1e-7)
+    assert small[1] == whole[1]
+
+
+def test_hard_rows():
+    Z = np.zeros((4, 2))
+    with pytest.raises(InvalidParameterError, match=r"k=4 .* 3 reference"):
+        list(Neighbours(Z).search(Z, 4, exclude_self=True))
+    Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])  # a zero row has no direction
+    distance, _ = search(Z, Z, 2, "cosine")
+    assert np.isfinite(distance).all()
