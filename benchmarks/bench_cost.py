@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from _shared import finish, grid, options
 from denspu._machine import resolve_device
 from denspu.benchmark import Record, device_name, read_records, write_record
 from denspu.benchmark.runner import run_specs
@@ -112,35 +113,27 @@ def run(args: argparse.Namespace) -> None:
 
 def table(out: Path = RECORDS) -> str:
     """Return the Markdown table of the records."""
-    lines = [
-        "| spec | sample | one at a time, uncaptured | one at a time, captured "
-        "| captured, several at once |",
-        "|---|---|---|---|---|",
-    ]
+    lines = []
     for record in read_records(out):
         plain = record.seconds["uncaptured"]
         cells = [
             f"{record.seconds[name]:.0f} s ({100 * record.seconds[name] / plain:.0f} %)"
             for name in ("one at a time", "several at once")
         ]
-        lines.append(
-            f"| {record.extra['spec']} | {record.variant} | {plain:.0f} s "
-            f"| {cells[0]} | {cells[1]}, {record.extra['jobs']} at once |"
-        )
-    return "\n".join(lines)
+        several = f"{cells[1]}, {record.extra['jobs']} at once"
+        what = [record.extra["spec"], record.variant, f"{plain:.0f} s"]
+        lines.append([*what, cells[0], several])
+    header = "spec|sample|one at a time, uncaptured|one at a time, captured|"
+    return grid([*header.split("|")[:-1], "captured, several at once"], lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__, RECORDS, device="auto")
     parser.add_argument("spec", type=Path)
     parser.add_argument("--jobs", type=int, default=10)
     parser.add_argument("--share", type=float, default=0.05, help="of the epochs")
     parser.add_argument("--seed", type=int, default=10)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    args = parser.parse_args()
-    run(args)
-    print(table(args.out))
+    finish(parser, run, table)
 
 
 if __name__ == "__main__":

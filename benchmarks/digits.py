@@ -20,13 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from denspu import load_dataset, make, make_pu
+from _shared import finish, grid, grouped, options, pu_of, spreads
+from denspu import load_dataset, make
 from denspu.benchmark import (
     Record,
     device_name,
     measure,
     read_records,
-    summarize,
     write_record,
 )
 from denspu.data import Benchmark, PUDataset
@@ -47,14 +47,7 @@ def digits(seed: int) -> tuple[Benchmark, PUDataset]:
         X_train=full.X_train.reshape(len(full.X_train), -1) / 16,
         X_test=full.X_test.reshape(len(full.X_test), -1) / 16,
     )
-    pu = make_pu(
-        benchmark.X_train,
-        benchmark.y_train,
-        positive=benchmark.positive,
-        n_labeled=0.2,
-        random_state=seed,
-    )
-    return benchmark, pu
+    return benchmark, pu_of(benchmark, 0.2, seed)
 
 
 def yardstick(benchmark: Benchmark, pu: PUDataset, seed: int) -> Record:
@@ -79,26 +72,20 @@ def yardstick(benchmark: Benchmark, pu: PUDataset, seed: int) -> Record:
 
 def table(out: Path) -> str:
     """Return the Markdown table of the records."""
-    lines = ["| method | seeds | F1 | accuracy | ROC AUC |", "|---|---|---|---|---|"]
-    groups: dict[str, list[Record]] = {}
-    for record in read_records(out):
-        groups.setdefault(record.method, []).append(record)
-    for method in sorted(groups, key=["isolation_forest", *METHODS].index):
-        records = groups[method]
-        name = f"{method} ({records[0].variant})"
-        cells = ["{:.3f} ± {:.3f}".format(*summarize(records, m)[:2]) for m in SHOWN]
-        lines.append(f"| {name} | {len(records)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    groups = grouped(read_records(out), lambda r: r.method)
+    return grid(
+        ["method", "seeds", "F1", "accuracy", "ROC AUC"],
+        [
+            [f"{method} ({found[0].variant})", len(found), *spreads(found, SHOWN)]
+            for method in ("isolation_forest", *METHODS)
+            if (found := groups.get(method))
+        ],
+    )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="only print the table")
-    args = parser.parse_args()
+def run(args: argparse.Namespace) -> None:
     done = {(r.method, r.seed) for r in read_records(args.out)}
-    for seed in [] if args.table else args.seeds:
+    for seed in args.seeds:
         benchmark, pu = digits(seed)
         if ("isolation_forest", seed) not in done:
             write_record(yardstick(benchmark, pu, seed), args.out)
@@ -110,8 +97,7 @@ def main() -> None:
                 model, pu, benchmark, method=method, variant=variant, seed=seed
             )
             write_record(record, args.out)
-    print(table(args.out))
 
 
 if __name__ == "__main__":
-    main()
+    finish(options(__doc__, RECORDS, seeds=range(5)), run, table)

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from _shared import finish, grid, options
 from denspu.benchmark import Record, device_name, read_records, write_record
 
 RECORDS = Path(__file__).parent / "records" / "fit-images.jsonl"
@@ -84,33 +85,31 @@ def run(args: argparse.Namespace) -> Record:
 
 def table(out: Path) -> str:
     """Return the last run as a table."""
-    lines = [
-        "| files read | skipped | copies | read a second | scored a second "
-        "| peak memory | accuracy on U | estimated without labels |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for record in read_records(out)[-1:]:
         extra: dict[str, Any] = record.extra
         lines.append(
-            f"| {extra['items']:,} | {extra['skipped']:,} | {extra['copies']} "
-            f"| {extra['read_a_second']:,.0f} | {extra['predicted_a_second']:,.0f} "
-            f"| {extra['peak_bytes'] / 1e9:.2f} GB "
-            f"| {record.metrics['accuracy']:.3f} "
-            f"| {record.estimates['accuracy']:.3f} |"
+            [
+                f"{extra['items']:,}",
+                f"{extra['skipped']:,}",
+                extra["copies"],
+                f"{extra['read_a_second']:,.0f}",
+                f"{extra['predicted_a_second']:,.0f}",
+                f"{extra['peak_bytes'] / 1e9:.2f} GB",
+                f"{record.metrics['accuracy']:.3f}",
+                f"{record.estimates['accuracy']:.3f}",
+            ]
         )
-    return "\n".join(lines)
+    header = "files read|skipped|copies|read a second|scored a second|peak memory|"
+    header += "accuracy on U|estimated without labels"
+    return grid(header.split("|"), lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__, RECORDS)
     parser.add_argument("images", type=Path, nargs="?", help="made by make_data.py")
     parser.add_argument("--max-seconds")
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="only print the table")
-    args = parser.parse_args()
-    if not args.table:
-        write_record(run(args), args.out)
-    print(table(args.out))
+    finish(parser, lambda args: write_record(run(args), args.out), table)
 
 
 if __name__ == "__main__":

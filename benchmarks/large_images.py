@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from denspu import DensPU, load_dataset, make_pu
+from _shared import finish, grid, options, pu_of
+from denspu import DensPU, load_dataset
 from denspu.benchmark import measure, read_records, write_record
 
 RECORDS = Path(__file__).parent / "records" / "large-images.jsonl"
@@ -47,13 +48,7 @@ def run(args: argparse.Namespace) -> None:
         X_test=enlarged(full.X_test[:N_TEST]),
         y_test=full.y_test[:N_TEST],
     )
-    pu = make_pu(
-        benchmark.X_train,
-        benchmark.y_train,
-        positive=benchmark.positive,
-        n_labeled=N_LABELED,
-        random_state=args.seed,
-    )
+    pu = pu_of(benchmark, N_LABELED, args.seed)
     total = torch.cuda.get_device_properties(0).total_memory
     torch.cuda.set_per_process_memory_fraction(args.gigabytes * 1e9 / total)
     torch.cuda.reset_peak_memory_stats()
@@ -73,34 +68,31 @@ def run(args: argparse.Namespace) -> None:
 
 def table(out: Path) -> str:
     """Return the Markdown table of the records."""
-    lines = [
-        "| run | accuracy | F1 | ROC AUC | peak GPU memory | batch | seconds |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for record in read_records(out):
         cells = [
             f"{100 * record.metrics[m]:.1f}" for m in ("accuracy", "f1", "roc_auc")
         ]
         facts = record.extra["stages"]["encode"]
         lines.append(
-            f"| {record.dataset}, {record.variant} | {' | '.join(cells)} "
-            f"| {record.extra['peak_gpu_bytes'] / 1e9:.1f} GB "
-            f"| {facts['batch_size']} | {record.seconds['total']:.0f} |"
+            [
+                f"{record.dataset}, {record.variant}",
+                *cells,
+                f"{record.extra['peak_gpu_bytes'] / 1e9:.1f} GB",
+                facts["batch_size"],
+                f"{record.seconds['total']:.0f}",
+            ]
         )
-    return "\n".join(lines)
+    header = "run|accuracy|F1|ROC AUC|peak GPU memory|batch|seconds"
+    return grid(header.split("|"), lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__, RECORDS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--gigabytes", type=float, default=24)
     parser.add_argument("--max-seconds", type=float, default=120)
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="only print the table")
-    args = parser.parse_args()
-    if not args.table:
-        run(args)
-    print(table(args.out))
+    finish(parser, run, table)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,10 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-sys.path.insert(0, str(Path(__file__).parent))
-
+from _shared import grid, grouped, options, pu_of, spreads, within
 from denspu import load_dataset, make_pu
 from denspu._registry import registry
 from denspu.benchmark import (
@@ -75,14 +73,8 @@ def data(name: str, seed: int, rows: int | None = None) -> tuple[PUDataset, Any,
         truth = np.isin(full.y_test, full.positive).astype(int)
         kept = np.random.default_rng([seed, 7]).permutation(len(full.y_train))[:rows]
         kept.sort()
-        pu = make_pu(
-            full.X_train[kept],
-            full.y_train[kept],
-            positive=full.positive,
-            n_labeled=1_000,
-            random_state=seed,
-        )
-        return pu, full.X_test, truth
+        part = replace(full, X_train=full.X_train[kept], y_train=full.y_train[kept])
+        return pu_of(part, 1_000, seed), full.X_test, truth
     if name != "rare":
         return split(name, seed)
     rng = np.random.default_rng(seed)
@@ -369,39 +361,33 @@ def measure_one(row: Row, args: argparse.Namespace, seed: int) -> Record | None:
 
 def run(args: argparse.Namespace) -> None:
     done = {(r.dataset, r.method, r.variant, r.seed) for r in read_records(args.out)}
-    began, longest = time.perf_counter(), 0.0
-    for row in rows(args):
-        if args.only and row.key not in args.only:
-            continue
-        if args.prior and row.prior not in (NONE, args.prior):
-            continue
-        for seed in args.seeds:
-            if (title(args), row.package, row.variant, seed) in done:
-                continue
-            start = time.perf_counter()
-            if start - began + longest > args.budget:
-                print(f"budget reached before {row.variant}, seed {seed}")
-                return
-            record = measure_one(row, args, seed)
-            if record is not None:
-                write_record(record, args.out)
-                print(
-                    f"{row.package} {row.variant}, seed {seed}: "
-                    f"F1 {record.metrics['f1']:.3f}, "
-                    f"accuracy {record.metrics['accuracy']:.3f}, "
-                    f"{record.seconds['total']:.1f} s",
-                    flush=True,
-                )
-            longest = max(longest, time.perf_counter() - start)
+    jobs = [
+        (row, seed)
+        for row in rows(args)
+        if (not args.only or row.key in args.only)
+        and (not args.prior or row.prior in (NONE, args.prior))
+        for seed in args.seeds
+        if (title(args), row.package, row.variant, seed) not in done
+    ]
+    for row, seed in within(args.budget, jobs):
+        record = measure_one(row, args, seed)
+        if record is not None:
+            write_record(record, args.out)
+            print(
+                f"{row.package} {row.variant}, seed {seed}: "
+                f"F1 {record.metrics['f1']:.3f}, "
+                f"accuracy {record.metrics['accuracy']:.3f}, "
+                f"{record.seconds['total']:.1f} s",
+                flush=True,
+            )
 
 
 def table(out: Path, dataset: str = "digits") -> str:
     """Return the Markdown table: a method of ours, then the same of the peers."""
-    groups: dict[tuple[str, str, str], list[Record]] = {}
-    for record in read_records(out):
-        if record.dataset == dataset:
-            key = record.extra["compared_with"]
-            groups.setdefault((key, record.method, record.variant), []).append(record)
+    groups = grouped(
+        (r for r in read_records(out) if r.dataset == dataset),
+        lambda r: (r.extra["compared_with"], r.method, r.variant),
+    )
     unit = np.median(
         [
             r.seconds["total"]
@@ -411,46 +397,35 @@ def table(out: Path, dataset: str = "digits") -> str:
         ]
         or [1.0]
     )
-    lines = [
-        "| method | package | seeds | F1 | accuracy | ROC AUC | seconds, dens_pu = 1 |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     order = list(registry().of_kind("method"))
     packages = ("denspu", "pulearn", "pu_toolbox")
     for (_, package, variant), found in sorted(
         groups.items(), key=lambda g: (order.index(g[0][0]), packages.index(g[0][1]))
     ):
-        cells = ["{:.3f} ± {:.3f}".format(*summarize(found, m)) for m in SHOWN]
         seconds = np.median([r.seconds["total"] for r in found]) / unit
         title = f"**{variant}**" if package == "denspu" else variant
-        lines.append(
-            f"| {title} | {package} | {len(found)} | {' | '.join(cells)} "
-            f"| {seconds:.2f} |"
-        )
-    return "\n".join(lines)
+        shown = [*spreads(found, SHOWN), f"{seconds:.2f}"]
+        lines.append([title, package, len(found), *shown])
+    header = "method|package|seeds|F1|accuracy|ROC AUC|seconds, dens_pu = 1"
+    return grid(header.split("|"), lines)
 
 
 def shares(out: Path, dataset: str) -> str:
     """Return the Markdown table of how many rows each method calls positive."""
-    groups: dict[str, list[Record]] = {}
-    for record in read_records(out):
-        if record.dataset == dataset and record.method == "denspu":
-            groups.setdefault(record.variant, []).append(record)
-    lines = [
-        "| method | seeds | called positive (true) | warned | F1 | accuracy "
-        "| ROC AUC |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    ours = (
+        r for r in read_records(out) if (r.dataset, r.method) == (dataset, "denspu")
+    )
+    groups, lines = grouped(ours, lambda r: r.variant), []
     for variant, found in groups.items():
         called = [r.extra["called"] for r in found]
         true = np.mean([r.extra["true_share"] for r in found])
         warned = sum(r.extra["warned"] for r in found)
         cells = [mean_of(found, metric) for metric in SHOWN]
-        lines.append(
-            f"| {variant} | {len(found)} | {between(called)} ({true:.3f}) "
-            f"| {warned} | {' | '.join(cells)} |"
-        )
-    return "\n".join(lines)
+        share = f"{between(called)} ({true:.3f})"
+        lines.append([variant, len(found), share, warned, *cells])
+    header = "method|seeds|called positive (true)|warned|F1|accuracy|ROC AUC"
+    return grid(header.split("|"), lines)
 
 
 def between(values: list[float]) -> str:
@@ -465,47 +440,17 @@ def mean_of(found: list[Record], metric: str) -> str:
     return f"{mean:.3f} ± {spread:.3f}" if n > 1 else f"{mean:.3f}"
 
 
-def breast_cancer(out: Path) -> str:
-    """Return the table of shares on breast cancer."""
-    return shares(out, "breast_cancer")
-
-
-def rare(out: Path) -> str:
-    """Return the table of shares where one row in a hundred is positive."""
-    return shares(out, "rare")
-
-
-def fashion_mnist(out: Path) -> str:
-    """Return the table of shares on Fashion-MNIST."""
-    return shares(out, "fashion-mnist")
-
-
-def fashion_mnist_part(out: Path) -> str:
-    """Return the table of shares on a part of Fashion-MNIST."""
-    return shares(out, "fashion-mnist, 10000 rows")
-
-
-def cifar10(out: Path) -> str:
-    """Return the table of shares on CIFAR-10."""
-    return shares(out, "cifar10")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser = options(__doc__, RECORDS, seeds=range(5), device="cpu", budget=True)
     parser.add_argument(
         "--dataset",
         choices=["digits", "breast_cancer", "rare", *IMAGES],
         default="digits",
     )
-    parser.add_argument("--device", default="cpu")
     parser.add_argument("--only", nargs="+", help="keys of our methods")
     parser.add_argument("--prior", choices=[OWN, TRUE], help="one of the two only")
     parser.add_argument("--rows", type=int, help="learn from so many images only")
     parser.add_argument("--encoders", type=Path, help="folder of kept encoders")
-    parser.add_argument("--budget", type=float, default=float("inf"))
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="only print the table")
     args = parser.parse_args()
     if not args.table:
         run(args)

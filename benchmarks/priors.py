@@ -27,6 +27,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import train_test_split
 
+from _shared import finish, grid, grouped, options
 from denspu import make_pu
 from denspu._registry import registry
 from denspu.benchmark import (
@@ -180,7 +181,7 @@ def table(out: Path) -> str:
             "\n| fresh draws | draws | held the truth | mean width | error |",
             "|---|---|---|---|---|",
         ]
-    for name, found in _by(fresh, lambda r: r.dataset).items():
+    for name, found in grouped(fresh, lambda r: r.dataset).items():
         held, width = (summarize(found, m)[0] for m in ("held", "width"))
         error = "{:+.3f} ± {:.3f}".format(*summarize(found, "error")[:2])
         lines.append(f"| {name} | {len(found)} | {held:.2f} | {width:.3f} | {error} |")
@@ -197,13 +198,13 @@ def _accuracy(records: list[Record]) -> list[str]:
     """Return one row an estimator: mean ± deviation of the error, and mean |error|."""
     if not records:
         return []
-    by_set = _by(records, lambda r: r.dataset)
+    by_set = grouped(records, lambda r: r.dataset)
     heads = [
         f"{name} ({np.mean([r.extra['truth'] for r in found]):.3g})"
         for name, found in by_set.items()
     ]
-    lines = [f"| estimator | {' | '.join(heads)} |", "|---" * (len(heads) + 1) + "|"]
-    for method in _by(records, lambda r: r.method):
+    lines = []
+    for method in grouped(records, lambda r: r.method):
         cells = []
         for found in by_set.values():
             own = [r for r in found if r.method == method]
@@ -216,33 +217,21 @@ def _accuracy(records: list[Record]) -> list[str]:
             cells.append(
                 f"{mean:+.{digit}f} ± {spread:.{digit}f}, {size:.{digit}f} ({len(own)})"
             )
-        lines.append(f"| {method} | {' | '.join(cells)} |")
-    return lines
+        lines.append([method, *cells])
+    return [grid(["estimator", *heads], lines)]
 
 
-def _by(records: list[Record], key: Callable[[Record], str]) -> dict[str, list[Record]]:
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(key(record), []).append(record)
-    return groups
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=[*DATASETS])
-    parser.add_argument("--coverage", type=int, default=0, help="fresh draws a set")
-    parser.add_argument("--memory", type=int, default=0, help="rows of a large table")
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="only print the table")
-    args = parser.parse_args()
+def run(args: argparse.Namespace) -> None:
     done = {(r.dataset, r.method, r.variant, r.seed) for r in read_records(args.out)}
-    for name, key, variant, seed, make, resamples in [] if args.table else jobs(args):
+    for name, key, variant, seed, make, resamples in jobs(args):
         if (name, key, variant, seed) not in done:
             record = measured(name, make(seed), key, variant, seed, resamples)
             write_record(record, args.out)
-    print(table(args.out))
 
 
 if __name__ == "__main__":
-    main()
+    parser = options(__doc__, RECORDS, seeds=range(5))
+    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=[*DATASETS])
+    parser.add_argument("--coverage", type=int, default=0, help="fresh draws a set")
+    parser.add_argument("--memory", type=int, default=0, help="rows of a large table")
+    finish(parser, run, table)

@@ -29,6 +29,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
+from _shared import finish, options
 from denspu.benchmark import Record, device_name, read_records, write_record
 from denspu.exceptions import DensPUWarning
 from denspu.metrics import PUReport, oracle_metrics, pu_metrics
@@ -178,27 +179,20 @@ def table(out: Path) -> str:
     return "\n".join(lines).strip()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=2_000, help="with the true prior")
-    parser.add_argument(
-        "--estimated", type=int, default=0, help="draws, prior estimated"
-    )
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="only print the table")
-    args = parser.parse_args()
-    if not args.table:
-        done = {(r.variant, r.seed) for r in read_records(args.out)}
-        rows = half(args.seed)
-        for case in CASES:
-            key = variant(case, args.estimated > 0), args.seed
-            if key not in done:
-                draws = args.estimated or args.draws
-                found = measured(rows, case, args.estimated > 0, draws, args.seed)
-                write_record(found, args.out)
-    print(table(args.out))
+def run(args: argparse.Namespace) -> None:
+    done = {(r.variant, r.seed) for r in read_records(args.out)}
+    rows = half(args.seed)
+    for case in CASES:
+        key = variant(case, args.estimated > 0), args.seed
+        if key not in done:
+            draws = args.estimated or args.draws
+            found = measured(rows, case, args.estimated > 0, draws, args.seed)
+            write_record(found, args.out)
 
 
 if __name__ == "__main__":
-    main()
+    parser = options(__doc__, RECORDS)
+    parser.add_argument("--draws", type=int, default=2_000, help="with the true prior")
+    parser.add_argument("--estimated", type=int, default=0, help="draws, prior guessed")
+    parser.add_argument("--seed", type=int, default=0)
+    finish(parser, run, table)

@@ -14,14 +14,14 @@ begun that would not end within ``--budget`` seconds (judged by the longest so f
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from denspu import DensPU, load_dataset, make_pu
-from denspu.benchmark import Record, measure, read_records, write_record
+from _shared import finish, grid, grouped, options, pu_of, within
+from denspu import DensPU, load_dataset
+from denspu.benchmark import measure, read_records, write_record
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records" / "recipe.jsonl"
@@ -51,13 +51,7 @@ def run_one(name: str, seed: int, args: argparse.Namespace) -> None:
     benchmark = load_dataset(task.dataset)
     if task.positive is not None:
         benchmark = replace(benchmark, positive=task.positive)
-    pu = make_pu(
-        benchmark.X_train,
-        benchmark.y_train,
-        positive=benchmark.positive,
-        n_labeled=task.n_labeled,
-        random_state=seed,
-    )
+    pu = pu_of(benchmark, task.n_labeled, seed)
     model = DensPU(
         random_state=seed,
         device=args.device,
@@ -77,26 +71,15 @@ def run_one(name: str, seed: int, args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace) -> None:
     records = [r for r in read_records(args.out) if r.variant == args.variant]
     done = {(r.dataset, r.seed) for r in records}
-    began, longest = time.perf_counter(), 0.0
-    for seed in (s for s in args.seeds if (args.task, s) not in done):
-        if time.perf_counter() - began + longest > args.budget:
-            print(f"budget reached before seed {seed}")
-            return
-        start = time.perf_counter()
+    missing = [seed for seed in args.seeds if (args.task, seed) not in done]
+    for seed in within(args.budget, missing):
         run_one(args.task, seed, args)
-        longest = max(longest, time.perf_counter() - start)
 
 
 def table(out: Path) -> str:
     """Return the Markdown table of the records."""
-    lines = [
-        "| task | seeds | accuracy | F1 | ROC AUC | accuracy without labels "
-        "| prior in U (true) | seconds |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in read_records(out):
-        groups.setdefault((record.dataset, record.variant), []).append(record)
+    lines = []
+    groups = grouped(read_records(out), lambda r: (r.dataset, r.variant))
     for (task, variant), records in groups.items():
         cells = [percent([r.metrics[metric] for r in records]) for metric in SHOWN]
         guess = percent([r.estimates["estimated_accuracy"] for r in records])
@@ -106,11 +89,10 @@ def table(out: Path) -> str:
         )
         seconds = np.mean([r.seconds["total"] for r in records])
         title = task if variant == "default" else f"{task}, {variant}"
-        lines.append(
-            f"| {title} | {len(records)} | {' | '.join(cells)} | {guess} "
-            f"| {prior} ({100 * true:.1f}) | {seconds:.0f} |"
-        )
-    return "\n".join(lines)
+        about = [guess, f"{prior} ({100 * true:.1f})", f"{seconds:.0f}"]
+        lines.append([title, len(records), *cells, *about])
+    header = "task|seeds|accuracy|F1|ROC AUC|accuracy without labels|prior in U (true)"
+    return grid([*header.split("|"), "seconds"], lines)
 
 
 def percent(values: list[float]) -> str:
@@ -120,21 +102,13 @@ def percent(values: list[float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__, RECORDS, seeds=[0], device="auto", budget=True)
     parser.add_argument("--task", choices=list(TASKS), default="cifar10")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--variant", default="default")
     parser.add_argument("--max-seconds", type=float, default=None)
     parser.add_argument("--keep", type=Path, help="folder for the trained encoders")
-    parser.add_argument("--device", default="auto")
     parser.add_argument("--verbose", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    parser.add_argument("--budget", type=float, default=float("inf"))
-    parser.add_argument("--table", action="store_true", help="only print the table")
-    args = parser.parse_args()
-    if not args.table:
-        run(args)
-    print(table(args.out))
+    finish(parser, run, table)
 
 
 if __name__ == "__main__":

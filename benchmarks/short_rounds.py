@@ -12,7 +12,6 @@ recorded comparison, and the test set is not opened.
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +19,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from denspu import DensPU, load_dataset, make_pu
+from _shared import finish, grid, grouped, options, pu_of
+from denspu import DensPU, load_dataset
 from denspu._machine import resolve_device
 from denspu.benchmark import Record, measure, read_records, write_record
 from denspu.benchmark.tables import Value
@@ -44,7 +44,12 @@ def some(full: Benchmark, rows: int, seed: int) -> Benchmark:
     return parted(part, seed)
 
 
-def run(args: argparse.Namespace, seed: int) -> None:
+def run(args: argparse.Namespace) -> None:
+    for seed in args.seeds:
+        run_seed(args, seed)
+
+
+def run_seed(args: argparse.Namespace, seed: int) -> None:
     """Train an encoder, and refine with each division that has no record."""
     done = {key(record) for record in read_records(args.out)}
     network = "resnet18" if resolve_device(args.device).type == "cuda" else "small"
@@ -57,13 +62,7 @@ def run(args: argparse.Namespace, seed: int) -> None:
     if not missing:
         return
     data = some(load_dataset(args.dataset), args.rows, seed)
-    pu = make_pu(
-        data.X_train,
-        data.y_train,
-        positive=data.positive,
-        n_labeled=LABELED,
-        random_state=seed,
-    )
+    pu = pu_of(data, LABELED, seed)
     encoder = ContrastiveEncoder(
         network=network,
         epochs=args.encoder_epochs,
@@ -105,21 +104,15 @@ def key(record: Record) -> tuple[str, str, str, str, str, int]:
 
 def table(out: Path = RECORDS) -> str:
     """Return the Markdown table of the records."""
-    lines = [
-        "| set | network | images | encoder's epochs | rounds | seeds | accuracy "
-        "| ROC AUC | boundary AUC |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
-    for record in read_records(out):
-        groups[key(record)[:-1]].append(record)
+    lines = []
+    groups = grouped(read_records(out), lambda record: key(record)[:-1])
     for setting, records in sorted(groups.items()):
         accuracy = spread(r.metrics["accuracy"] for r in records)
         auc = spread(r.metrics["roc_auc"] for r in records)
         boundary = spread(r.extra["boundary_auc"] for r in records)
-        cells = [*setting, str(len(records)), accuracy, auc, boundary]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append([*setting, len(records), accuracy, auc, boundary])
+    header = "set|network|images|encoder's epochs|rounds|seeds|accuracy|ROC AUC|"
+    return grid([*header.split("|")[:-1], "boundary AUC"], lines)
 
 
 def spread(shares: Iterable[float]) -> str:
@@ -128,17 +121,11 @@ def spread(shares: Iterable[float]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__, RECORDS, seeds=SEEDS, device="auto")
     parser.add_argument("dataset", choices=("cifar10", "fashion-mnist"))
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--encoder-epochs", type=int, default=12)
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    args = parser.parse_args()
-    for seed in args.seeds:
-        run(args, seed)
-    print(table(args.out))
+    finish(parser, run, table)
 
 
 if __name__ == "__main__":

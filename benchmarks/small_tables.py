@@ -30,6 +30,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
+from _shared import finish, grid, grouped, options, spreads
 from denspu import DensPU, make_pu
 from denspu.benchmark import (
     Record,
@@ -256,40 +257,26 @@ def measure_one(
 
 def table(out: Path) -> str:
     """Return one Markdown table a data set, best F1 first."""
-    groups: dict[str, dict[str, list[Record]]] = {}
-    for record in read_records(out):
-        name = f"{record.method}: {record.variant}"
-        groups.setdefault(record.dataset, {}).setdefault(name, []).append(record)
     lines = []
-    for dataset, found in groups.items():
-        lines += [
-            f"\n**{dataset}**, {next(iter(found.values()))[0].n_labeled} labelled\n",
-            "| method | seeds | F1 | accuracy | ROC AUC | seconds, ours = 1 |",
-            "|---|---|---|---|---|---|",
-        ]
+    for dataset, every in grouped(read_records(out), lambda r: r.dataset).items():
+        found = grouped(every, lambda r: f"{r.method}: {r.variant}")
         ordered = sorted(found.items(), key=lambda item: -summarize(item[1], "f1")[0])
-        base = [
-            r for records in found.values() for r in records if r.method == "dens_pu"
-        ]
-        unit = np.median([r.seconds["total"] for r in base]) if base else 1.0
+        base = [r.seconds["total"] for r in every if r.method == "dens_pu"]
+        unit = np.median(base) if base else 1.0
+        rows = []
         for name, records in ordered:
-            cells = ["{:.3f} ± {:.3f}".format(*summarize(records, m)) for m in SHOWN]
             seconds = np.median([r.seconds["total"] for r in records]) / unit
-            lines.append(
-                f"| {name} | {len(records)} | {' | '.join(cells)} | {seconds:.2f} |"
-            )
+            cells = [*spreads(records, SHOWN), f"{seconds:.2f}"]
+            rows.append([name, len(records), *cells])
+        lines.append(f"\n**{dataset}**, {every[0].n_labeled} labelled\n")
+        header = "method|seeds|F1|accuracy|ROC AUC|seconds, ours = 1"
+        lines.append(grid(header.split("|"), rows))
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=[*DATASETS])
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="only print the table")
-    args = parser.parse_args()
+def run(args: argparse.Namespace) -> None:
     done = {(r.dataset, r.method, r.variant, r.seed) for r in read_records(args.out)}
-    for package, variant, fit in [] if args.table else methods():
+    for package, variant, fit in methods():
         for dataset in args.datasets:
             for seed in args.seeds:
                 if (dataset, package, variant, seed) in done:
@@ -297,8 +284,9 @@ def main() -> None:
                 record = measure_one(dataset, package, variant, fit, seed)
                 if record is not None:
                     write_record(record, args.out)
-    print(table(args.out))
 
 
 if __name__ == "__main__":
-    main()
+    parser = options(__doc__, RECORDS, seeds=range(5))
+    parser.add_argument("--datasets", nargs="+", choices=DATASETS, default=[*DATASETS])
+    finish(parser, run, table)

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
+from _shared import finish, grid, options
 from denspu._random import Randomness
 from denspu.augment import PRESETS, ImageAugment
 from denspu.benchmark import Record, device_name, read_records, write_record
@@ -199,33 +200,26 @@ def run(args: argparse.Namespace) -> None:
 
 def table(out: Path) -> str:
     """Return the Markdown table of the records."""
-    lines = [
-        "| training step | views a second | share of the bf16 matrix rate "
-        "| first epoch, s | where the time goes |",
-        "|---|---|---|---|---|",
-    ]
+    lines = []
     for record in read_records(out):
         extra = record.extra
         largest = sorted(extra["profile"].items(), key=lambda item: -item[1])[:4]
         lines.append(
-            f"| {record.variant} | {extra['views_a_second']:,.0f} "
-            f"| {extra['share_of_matrix_rate']:.0%} "
-            f"| {record.seconds['first_epoch']:.1f} "
-            f"| {', '.join(f'{kind} {share:.0%}' for kind, share in largest)} |"
+            [
+                record.variant,
+                f"{extra['views_a_second']:,.0f}",
+                f"{extra['share_of_matrix_rate']:.0%}",
+                f"{record.seconds['first_epoch']:.1f}",
+                ", ".join(f"{kind} {share:.0%}" for kind, share in largest),
+            ]
         )
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=40, help="steps an epoch")
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    parser.add_argument("--table", action="store_true", help="only print the table")
-    args = parser.parse_args()
-    if not args.table:
-        run(args)
-    print(table(args.out))
+    header = "training step|views a second|share of the bf16 matrix rate|"
+    return grid(
+        [*header.split("|")[:-1], "first epoch, s", "where the time goes"], lines
+    )
 
 
 if __name__ == "__main__":
-    main()
+    parser = options(__doc__, RECORDS)
+    parser.add_argument("--steps", type=int, default=40, help="steps an epoch")
+    finish(parser, run, table)

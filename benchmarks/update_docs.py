@@ -44,11 +44,11 @@ SOURCES = {
     "small-tables": "small_tables.py",
     "facts": "facts.py",
     "methods": "methods.py",
-    "methods-breast-cancer": "methods.py:breast_cancer",
-    "methods-rare": "methods.py:rare",
-    "methods-cifar10": "methods.py:cifar10",
-    "methods-fashion-mnist": "methods.py:fashion_mnist",
-    "methods-fashion-mnist-part": "methods.py:fashion_mnist_part",
+    "methods-breast-cancer": "methods.py:shares:breast_cancer",
+    "methods-rare": "methods.py:shares:rare",
+    "methods-cifar10": "methods.py:shares:cifar10",
+    "methods-fashion-mnist": "methods.py:shares:fashion-mnist",
+    "methods-fashion-mnist-part": "methods.py:shares:fashion-mnist, 10000 rows",
     "priors": "priors.py",
     "pu-metrics": "pu_metrics.py",
     "speed": "speed_contrastive.py",
@@ -62,19 +62,19 @@ SOURCES = {
     "short-rounds": "short_rounds.py",
     "wrong-prior": "wrong_prior.py",
 }
-"""Script and, after a colon, the function that makes the table of its records."""
+"""Script and, after colons, the function that makes the table, and its argument."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)
 
 
 def table(name: str) -> str:
     """Return the table that a benchmark script makes of its records."""
     title = f"benchmark of {name}"
-    script, _, function = SOURCES[name].partition(":")
+    script, *function = SOURCES[name].split(":")
     spec = importlib.util.spec_from_file_location(title, HERE / script)
     module = sys.modules[title] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    make: Callable[[Path], str] = getattr(module, function or "table")
-    return make(module.RECORDS)
+    make: Callable[..., str] = getattr(module, function[0] if function else "table")
+    return make(module.RECORDS, *function[1:])
 
 
 def filled(text: str) -> str:

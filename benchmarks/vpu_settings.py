@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from denspu import load_dataset, make_pu
+from _shared import finish, grid, options, pu_of
+from denspu import load_dataset
 from denspu.benchmark import Record, measure, read_records, write_record
 from denspu.benchmark.spec_file import load_spec
 from denspu.data import Benchmark
@@ -52,13 +53,7 @@ def run(args: argparse.Namespace) -> None:
     spec = load_spec(HERE / "specs" / f"{SPECS[args.dataset]}.toml")
     (row,) = (row for row in spec.rows if row.name == "VPU")
     data = parted(load_dataset(args.dataset), args.seed)
-    pu = make_pu(
-        data.X_train,
-        data.y_train,
-        positive=data.positive,
-        n_labeled=int(spec.tasks[0].n_labeled),
-        random_state=args.seed,
-    )
+    pu = pu_of(data, int(spec.tasks[0].n_labeled), args.seed)
     done = [(r.dataset, r.seed, r.extra["parameters"]) for r in read_records(args.out)]
     for rate, weight in itertools.product(args.rates, args.weights):
         settings = {**row.parameters, "lr": rate, "mixup_weight": weight}
@@ -80,38 +75,32 @@ def order(record: Record) -> tuple[str, int, float]:
 
 def table(out: Path = RECORDS) -> str:
     """Return the Markdown table of the records."""
-    lines = [
-        "| set | seed | rate | mixup weight | least held-out loss | after epoch "
-        "| accuracy | ROC AUC |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for record in sorted(read_records(out), key=order):
         at, found, figures = record.extra, record.estimates, record.metrics
-        cells = [
-            record.dataset,
-            str(record.seed),
-            f"{at['rate']:g}",
-            f"{at['weight']:g}",
-            f"{found['held_out_loss']:.4f}",
-            str(found["epoch"]),
-            f"{100 * figures['accuracy']:.2f}",
-            f"{100 * figures['roc_auc']:.2f}",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append(
+            [
+                record.dataset,
+                record.seed,
+                f"{at['rate']:g}",
+                f"{at['weight']:g}",
+                f"{found['held_out_loss']:.4f}",
+                found["epoch"],
+                f"{100 * figures['accuracy']:.2f}",
+                f"{100 * figures['roc_auc']:.2f}",
+            ]
+        )
+    header = "set|seed|rate|mixup weight|least held-out loss|after epoch|accuracy|"
+    return grid([*header.split("|")[:-1], "ROC AUC"], lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__, RECORDS, device="auto")
     parser.add_argument("dataset", choices=SPECS)
     parser.add_argument("--rates", type=float, nargs="+", default=RATES)
     parser.add_argument("--weights", type=float, nargs="+", default=WEIGHTS)
     parser.add_argument("--seed", type=int, default=10)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    args = parser.parse_args()
-    run(args)
-    print(table(args.out))
+    finish(parser, run, table)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from denspu import load_dataset, make, make_pu
+from _shared import finish, grid, options, pu_of
+from denspu import load_dataset, make
 from denspu.benchmark import Record, measure, read_records, write_record
 from denspu.benchmark.tables import Value
 from denspu.exceptions import DensPUWarning
@@ -39,18 +40,11 @@ def key(record: Record) -> Key:
     return record.method, at["factor"], at["mechanism"], record.seed
 
 
-def run(wanted: Key, out: Path) -> None:
+def run_one(wanted: Key, out: Path) -> None:
     """Fit one method once and record it."""
     method, factor, mechanism, seed = wanted
     data = parted(load_dataset("digits"), seed)
-    pu = make_pu(
-        data.X_train,
-        data.y_train,
-        positive=data.positive,
-        n_labeled=LABELED,
-        mechanism=mechanism,
-        random_state=seed,
-    )
+    pu = pu_of(data, LABELED, seed, mechanism=mechanism)
     given = {} if factor is None else {"prior": factor * pu.oracle.prior}
     model = make(method, random_state=seed, device="cpu", **given)
     with warnings.catch_warnings():
@@ -68,10 +62,7 @@ def table(out: Path = RECORDS) -> str:
         found[method, factor, mechanism].append(100 * record.metrics["f1"])
     columns = [(m, kind) for kind in MECHANISMS for m in METHODS]
     titles = [f"{method}, {MECHANISMS[kind]}" for method, kind in columns]
-    lines = [
-        f"| prior told | {' | '.join(titles)} |",
-        f"|---{'|---' * len(titles)}|",
-    ]
+    lines = []
     for factor in (None, *FACTORS):
         name = "none" if factor is None else f"{factor:g} × the true one"
         cells = [
@@ -80,16 +71,11 @@ def table(out: Path = RECORDS) -> str:
             else "–"
             for method, kind in columns
         ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append([name, *cells])
+    return grid(["prior told", *titles], lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--out", type=Path, default=RECORDS)
-    args = parser.parse_args()
+def run(args: argparse.Namespace) -> None:
     done = {key(record) for record in read_records(args.out)}
     for seed in args.seeds:
         for method in args.methods:
@@ -97,10 +83,11 @@ def main() -> None:
                 for mechanism in MECHANISMS:
                     wanted = (method, factor, mechanism, seed)
                     if wanted not in done:
-                        run(wanted, args.out)
+                        run_one(wanted, args.out)
                         print(*wanted, flush=True)
-    print(table(args.out))
 
 
 if __name__ == "__main__":
-    main()
+    parser = options(__doc__, RECORDS, seeds=SEEDS)
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
+    finish(parser, run, table)
