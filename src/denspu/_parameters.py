@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -153,7 +154,8 @@ def check(argument: str, value: object, *rules: Rule) -> None:
 def setting(default: Any, *rules: Rule, doc: str = "", positional: bool = False) -> Any:
     """State a parameter: its default, what is allowed (anything, if no rule), why.
 
-    A ``positional`` one may be given without its name.
+    A ``positional`` one may be given without its name. One that restates a parameter of
+    the base class with another default, and nothing else, keeps its rules and meaning.
     """
     metadata = {"rules": rules, "doc": doc}
     return dataclasses.field(default=default, metadata=metadata, kw_only=not positional)
@@ -212,13 +214,17 @@ class Configured(BaseEstimator):
         super().__init_subclass__(**kwargs)
         base: About = super(cls, cls).about
         cls.about = cls.__dict__.get("about", About()).completed(base)
+        for field in fields_of(cls):  # those of the base classes, so far
+            own = vars(cls).get(field.name)
+            if isinstance(own, dataclasses.Field) and not any(own.metadata.values()):
+                own.metadata = field.metadata
         init: Any = cls.__init__
         made = init is object.__init__ or getattr(init, "made_from_fields", False)
         dataclass(init=made, kw_only=True, eq=False, repr=False)(cls)
         if made:  # a constructor written by hand is kept, also by subclasses
             cls.__init__.made_from_fields = True  # type: ignore[attr-defined]
-        own = {f.name: f.metadata["rules"] for f in fields_of(cls)}
-        cls._rules = {**cls._rules, **own}
+        rules = {f.name: f.metadata["rules"] for f in fields_of(cls)}
+        cls._rules = {**cls._rules, **rules}
         if cls.__doc__ and "\nParameters\n" not in inspect.cleandoc(cls.__doc__):
             cls.__doc__ = _with_parameters(cls)
 
@@ -239,7 +245,9 @@ def _with_parameters(cls: type) -> str:
     lines = ["Parameters", "----------"]
     for field in fields:
         lines.append(f"{field.name} : {field.type}, default={field.default!r}")
-        lines += [f"    {line}" for line in field.metadata["doc"].splitlines()]
+        lines += textwrap.wrap(
+            field.metadata["doc"], 84, initial_indent="    ", subsequent_indent="    "
+        )
     text, mark, sections = doc.partition("\n\nAttributes\n")
     if not mark:
         text, mark, sections = doc.partition("\n\nExamples\n")

@@ -233,14 +233,18 @@ def give_time(encoder: Any, seconds: float | None) -> None:
 def inputs_of(part: Any) -> tuple[str, ...] | None:
     """Return the kinds of data a part takes (a user's own part: its ``inputs``)."""
     about = getattr(part, "about", None)
-    return getattr(part, "inputs", None if about is None else about.inputs)
+    inputs = getattr(part, "inputs", None if about is None else about.inputs)
+    return (*inputs, "table") if inputs and "embedding" in inputs else inputs
+
+
+def takes_rows(part: Any, kind: str) -> bool:
+    """Tell whether a classifier takes rows as they came, not their embedding."""
+    return kind != "table" and kind in (inputs_of(part) or ())
 
 
 def refuse_kind(part: Any, kind: str, argument: str) -> None:
     """Raise if a part cannot take the kind of input at hand."""
     inputs = inputs_of(part)
-    if inputs and "embedding" in inputs:
-        inputs = (*inputs, "table")
     if inputs is not None and kind not in inputs:
         given = {"image": "an image array", "table": "a table", "text": "texts"}[kind]
         raise InvalidParameterError(

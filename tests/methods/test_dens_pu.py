@@ -48,7 +48,7 @@ from denspu.exceptions import (
     UnusedInputWarning,
     WeakBoundaryWarning,
 )
-from denspu.methods import _bounding, _presets
+from denspu.methods import _boundary, _presets
 from denspu.methods._presets import choose_parts, choose_refiner
 from denspu.persistence import load, save
 from denspu.priors import PriorEstimate
@@ -951,11 +951,11 @@ def test_the_positives_groups_reach_the_hold_out(monkeypatch, data):
     X, y, _ = data
     seen = []
 
-    def spy(positive, unlabeled, densifier, detector, share, groups, *rest):
+    def spy(positive, unlabeled, parts, groups, checks):
         seen.append(groups)
         return []
 
-    monkeypatch.setattr(_bounding, "held_out_scores", spy)
+    monkeypatch.setattr(_boundary, "held_out_scores", spy)
     order = np.random.default_rng(0).permutation(len(y))
     groups = np.arange(len(y)) // 7
     DensPU(refiner=None, random_state=0).fit(X[order], y[order], groups=groups)
@@ -1164,7 +1164,7 @@ def test_set_params_on_a_part_named_by_key():
 def test_set_params_while_auto_says_what_to_do():
     with pytest.raises(
         InvalidParameterError,
-        match=r"densifier__k cannot be set while densifier='auto'.*'midpoint', say",
+        match=r"densifier__k cannot be set while densifier='auto'. Name the part first",
     ):
         DensPU().set_params(densifier__k=0.4)
 

@@ -120,7 +120,7 @@ def test_the_bank_starts_with_the_warmed_up_network(pu, monkeypatch):
         real(self, state)
         seen["bank"] = self.loss.bank.clone()
         seen["answers"] = torch.sigmoid(
-            dist_pu.look(state.module, self.task, self.task.pool, state.module)
+            self.task.look(state.module, self.task.pool, state.module)
         )
 
     monkeypatch.setattr(MainPhase, "on_train_start", watched)

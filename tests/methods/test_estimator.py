@@ -16,17 +16,18 @@ from sklearn.svm import SVC
 from denspu import make
 from denspu._random import Randomness
 from denspu.exceptions import InvalidParameterError
-from denspu.methods import _estimator
-from denspu.methods._calibration import cross_calibrated, learn_calibration
-from denspu.methods._estimator import (
+from denspu.methods import _classical
+from denspu.methods._classical import (
     RowScale,
+    cross_calibrated,
     default_estimator,
+    learn_calibration,
     margins,
-    mark_positives,
     seed_inner,
     weight_argument,
 )
 from denspu.methods.rank_pruning import noise_rate
+from denspu.methods.spy import mark_positives
 
 
 def test_scale_divides_by_one_number():
@@ -182,7 +183,7 @@ def test_methods_calibrate_on_other_folds(key, monkeypatch):
     rng = np.random.default_rng(10)
     X, y = rng.normal(size=(90, 2)), (np.arange(90) < 30).astype(int)
     fold = rng.permutation(90) % 3
-    monkeypatch.setattr(_estimator.EstimatorTask, "folds", lambda *_: fold)
+    monkeypatch.setattr(_classical.EstimatorTask, "folds", lambda *_: fold)
     model = make(
         key,
         estimator=Given(),
@@ -224,7 +225,7 @@ def test_a_network_sees_the_images(tiny_images, monkeypatch):
             return super().decision_function(X.reshape(len(X), -1))
 
     model = make("spy", estimator=Bright(), random_state=10)
-    monkeypatch.setattr(_estimator.EmbeddingPU, "_fit", None)  # no encoder is needed
+    monkeypatch.setattr(_classical.EmbeddingPU, "_fit", None)  # no encoder is needed
     scores = model.fit(X, y).decision_function(X)
     assert set(shapes) == {(8, 8, 3)}
     assert scores[:12].mean() > scores[12:].mean()

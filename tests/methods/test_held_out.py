@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from denspu import make_pu
 from denspu.exceptions import InvalidParameterError
-from denspu.methods import _held_out, _sets, _task, apu, pubn, vpu
+from denspu.methods._task import PULoss, Task
 from denspu.methods.apu import APU
 from denspu.methods.pubn import PUbN
 from denspu.training import KeepBest
@@ -46,22 +46,20 @@ def fit(name, pu, **settings):
 def watched(monkeypatch):
     """Note the split, the row numbers of training steps, and every measure."""
     noted = {"rows": set(), "splits": [], "measures": []}
-    real_split = _held_out.split_off
+    real_split = Task.split_off
 
     def split_off(*args):
         noted["splits"].append(real_split(*args))
         return noted["splits"][-1]
 
-    for module in (vpu, pubn, apu):
-        monkeypatch.setattr(module, "split_off", split_off)
-    for kind in (_sets.SetsLoss, _task.PULoss):
-        real = kind.__call__
+    monkeypatch.setattr(Task, "split_off", split_off)
+    real = PULoss.__call__
 
-        def call(self, module, batch, real=real):
-            noted["rows"].update(torch.cat(batch[len(batch) // 2 :]).tolist())
-            return real(self, module, batch)
+    def call(self, module, batch):
+        noted["rows"].update(torch.cat(batch[len(batch) // 2 :]).tolist())
+        return real(self, module, batch)
 
-        monkeypatch.setattr(kind, "__call__", call)
+    monkeypatch.setattr(PULoss, "__call__", call)
     start = KeepBest.__init__
 
     def init(self, measure):

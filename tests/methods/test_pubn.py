@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from denspu import make_pu
 from denspu.exceptions import InvalidParameterError
 from denspu.methods import pubn
-from denspu.methods._sets import BesideBatches
+from denspu.methods._task import BesideBatches
 from denspu.methods.pubn import PUbN
 from denspu.training import PUBatches
 

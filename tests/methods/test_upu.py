@@ -9,8 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from denspu import make_pu
 from denspu.exceptions import InvalidParameterError
-from denspu.methods._kernel import RIDGES, held_out_risks, least_risk, moments
-from denspu.methods.upu import UPU
+from denspu.methods.upu import RIDGES, UPU, held_out_risks, least_risk, moments
 from denspu.networks.backbones import GaussianBasis, KernelModel
 
 
@@ -204,7 +203,7 @@ def test_no_group_is_split_when_width_and_ridge_are_chosen(rings, monkeypatch):
         seen.append(given)
         return np.zeros(len(positive), dtype=int)
 
-    monkeypatch.setattr("denspu.methods._kernel.make_folds", watched)
+    monkeypatch.setattr("denspu.methods.upu.make_folds", watched)
     model = UPU(prior=0.5, random_state=10, device="cpu")
     model.fit(rings.X, rings.y, groups=groups)
     assert len(np.unique(seen[0])) == 100

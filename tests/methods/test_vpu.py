@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from denspu import make_pu
 from denspu.exceptions import InvalidParameterError
 from denspu.methods import vpu
+from denspu.methods._task import Task
 from denspu.methods.vpu import VPU, log_odds
 
 
@@ -86,7 +87,7 @@ def test_batches_hold_as_many_positives_as_others(pu, monkeypatch):
 
 def test_held_out_rows_are_not_learned_from(pu, monkeypatch):
     kept, seen = {}, set()
-    split_off, real = vpu.split_off, vpu.VPULoss.__call__
+    split_off, real = Task.split_off, vpu.VPULoss.__call__
 
     def noted(*args):
         kept["split"] = split_off(*args)
@@ -96,7 +97,7 @@ def test_held_out_rows_are_not_learned_from(pu, monkeypatch):
         seen.update(torch.cat(batch[2:]).tolist())
         return real(self, module, batch)
 
-    monkeypatch.setattr(vpu, "split_off", noted)
+    monkeypatch.setattr(Task, "split_off", noted)
     monkeypatch.setattr(vpu.VPULoss, "__call__", watched)
     groups = np.arange(240) // 3
     fit(pu, groups, epochs=2)
@@ -112,13 +113,13 @@ def test_held_out_rows_are_not_learned_from(pu, monkeypatch):
 def test_the_best_epoch_on_held_out_rows_is_kept(pu, monkeypatch):
     """The weights handed back give the least held-out loss of the history."""
     kept = {}
-    split_off = vpu.split_off
+    split_off = Task.split_off
 
     def noted(*args):
         kept["split"] = split_off(*args)
         return kept["split"]
 
-    monkeypatch.setattr(vpu, "split_off", noted)
+    monkeypatch.setattr(Task, "split_off", noted)
     flexible = {"network": "mlp", "epochs": 25, "lr": 2e-3, "patience": None}
     model = fit(pu, **flexible)
     losses = model.history_.column("held_out")

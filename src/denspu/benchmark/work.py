@@ -12,7 +12,7 @@ import warnings
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ from denspu.benchmark.spec_file import entry_of
 from denspu.data import Benchmark, PUDataset, load_dataset, make_pu
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import DataIntegrityError, DensPUWarning
-from denspu.methods._deep import DeepPU
+from denspu.methods._deep import DeepPriorPU
 from denspu.methods._task import Task
 
 ABOUT_FILE = "about.json"
@@ -400,10 +400,11 @@ def train_encoder(cell: Cell, place: Place) -> None:
 # --- what true labels would give ----------------------------------------------------
 
 
-class Supervised(DeepPU):
+class Supervised(DeepPriorPU):
     """Logistic loss on P and known negatives, weighted to the given class prior."""
 
-    needs_prior: ClassVar[bool] = False  # not estimated, and P may hold all positives
+    def _settle_prior(self, task: Task, data: PUInput) -> None:
+        """Estimate none, and take the one given as it is."""
 
     def _check_prior(self, data: PUInput) -> None:
         """Refuse none: P may be as large as the prior says all positives are."""

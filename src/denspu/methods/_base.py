@@ -17,11 +17,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from denspu._evidence import (
-    Evidence,
-    choose_held_out,
-    without_labels,
-)
+from denspu._evidence import Evidence, choose_held_out, without_labels
 from denspu._parameters import (
     About,
     Configured,
@@ -35,7 +31,14 @@ from denspu._random import Randomness
 from denspu._scores import HiddenPositive
 from denspu._share import Counts, Share
 from denspu._typing import FloatArray, IntArray, RandomState
-from denspu._validation import PUInput, take_rows, validate_fit, validate_X
+from denspu._validation import (
+    PUInput,
+    allows_nan,
+    check_embedding,
+    take_rows,
+    validate_fit,
+    validate_X,
+)
 from denspu.base import forget
 from denspu.exceptions import (
     DegenerateFitWarning,
@@ -52,6 +55,9 @@ OF_LAST_FIT = ("evidence_", "threshold_", "threshold_choice_", "posterior_")
 
 DEGENERACY_SAMPLE = 2_000
 """Unlabelled rows looked at when asking whether a fit is degenerate."""
+
+TAKE_GAPS = ("auto", None, "tabular", "contrastive")
+"""Encoders, by name, that take tables with gaps."""
 
 THRESHOLD_RULES: dict[str, tuple[Rule, ...]] = {
     "recall": (Number(0, 1, "right"),),
@@ -73,7 +79,9 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
         Scores of held-out positives and of U, after ``fit(holdout=)``.
     """
 
-    about = About(kind="method", assumption="SCAR", scenario="any")
+    about = About(
+        kind="method", assumption="SCAR", scenario="any", uses_known_negatives=True
+    )
 
     def fit(
         self,
@@ -333,7 +341,7 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
 
     def _learns_from_known_negatives(self) -> bool:
         """Tell whether a fit with these settings does."""
-        return bool(getattr(self, "uses_known_negatives", True))
+        return bool(self.about.uses_known_negatives)
 
     def _check_prior(self, data: PUInput) -> None:
         """Refuse a given prior that the labels contradict, before anything is lost."""
@@ -389,7 +397,16 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
         sample = rows[:: max(1, len(rows) // DEGENERACY_SAMPLE)]
         return float(np.mean(self._decide(take_rows(data.X, sample)) > 0))
 
+    def _embed(self, X: Any) -> FloatArray:
+        """Return the embeddings of checked rows, where the method has an encoder."""
+        encoder: Any = self.encoder_
+        return check_embedding(encoder.transform(X), argument="the encoder's output")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        encoder = getattr(self, "encoder", "identity")
+        tags.input_tags.allow_nan = encoder in TAKE_GAPS or (
+            not isinstance(encoder, str | type) and allows_nan(encoder)
+        )
         return tags

@@ -1,4 +1,4 @@
-"""Steps 3 and 4 together: densify, fit the detector, and check it on held-out rows.
+"""Steps 3 and 4: densify, fit the detector, and check it on positives held out.
 
 Eq. 4 weighs two errors of the boundary between embeddings Z_ν (inliers) and encodings
 Z_L (the expected outliers): L = C·FN + (1-C)·FP, with FN the share of encodings called
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold
 
 from denspu._folds import make_folds
+from denspu._progress import Stages
 from denspu._random import Randomness
 from denspu._registry import prepare_part
 from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu._validation import PUInput
 from denspu.base import Detector
 from denspu.exceptions import WeakBoundaryWarning
 
@@ -37,19 +39,59 @@ CHANCE_AUC = (0.55, 0.7)
 
 
 @dataclass(frozen=True, eq=False)
-class Boundary:
-    """A fitted detector and what it was fitted on."""
+class BoundaryParts:
+    """What a boundary is drawn with; the detector is cloned each time."""
 
+    densifier: Any
     detector: Any
-    contamination: float
-    """C of section 3.4: |Z_L| / |Z_ν|, or the share asked for."""
-    n_dense: int
-    """|Z_ν|."""
+    contamination: str | float
+    randomness: Randomness
+
+    def densified(self, Z: FloatArray, name: str) -> FloatArray:
+        """Return the new embeddings Z_ν."""
+        rng = self.randomness.numpy(name)
+        return np.asarray(self.densifier.densify(Z, rng))
+
+    def drawn(self, Z: FloatArray, name: str, unlabeled: FloatArray) -> Any:
+        """Return a detector fitted on Z_ν ∪ Z_L."""
+        return self.fitted(Z, self.densified(Z, f"{name}/densify"), name, unlabeled)[0]
+
+    def fitted(
+        self, Z: FloatArray, dense: FloatArray, name: str, unlabeled: FloatArray
+    ) -> tuple[Any, float]:
+        """Return a detector fitted on Z_ν ∪ Z_L, and C of section 3.4.
+
+        One that compares positives with everything gets ``unlabeled`` rows too.
+        """
+        share = self._ratio(len(Z), len(dense))
+        fitted = prepare_part(self.detector, self.randomness, f"{name}/detector")
+        own = getattr(fitted, "contamination", None)
+        if own == "auto" and self.contamination != "heldout":
+            fitted.set_params(contamination=share)
+        share = getattr(fitted, "contamination", share)
+        share = UNDENSIFIED_CONTAMINATION if isinstance(share, str) else float(share)
+        rows = np.concatenate([dense, Z]) if len(dense) else Z
+        if getattr(fitted, "needs_unlabeled", False):
+            is_positive = np.arange(len(rows) + len(unlabeled)) < len(rows)
+            fitted.fit(np.concatenate([rows, unlabeled]), is_positive.astype(np.int64))
+        else:
+            fitted.fit(rows)
+        if not isinstance(fitted, Detector):  # scikit-learn's own, or the user's
+            fitted.threshold_ = float(np.quantile(fitted.score_samples(rows), share))
+        return fitted, share
+
+    def _ratio(self, n_positive: int, n_dense: int) -> float:
+        """Return C = |Z_L| / |Z_ν|, or the share asked for."""
+        if not isinstance(self.contamination, str):
+            return float(self.contamination)
+        if n_dense == 0:
+            return UNDENSIFIED_CONTAMINATION
+        return min(0.5, n_positive / n_dense)
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
-    """Scores of rows that a fold's boundary has not seen, over its threshold."""
+    """Scores of rows that a fold's boundary has not seen."""
 
     held: IntArray
     """Positions among P of the rows held out."""
@@ -59,76 +101,77 @@ class HeldOutScores:
     threshold: float
 
 
-def densified(
-    Z: FloatArray, densifier: Any, randomness: Randomness, name: str = "boundary"
-) -> FloatArray:
-    """Return the new embeddings Z_ν."""
-    return densifier.densify(Z, randomness.numpy(f"{name}/densify"))
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """The fitted detector, what it says of U, and how it was checked."""
+
+    detector: Any
+    scores: FloatArray
+    """Normality of each row of U."""
+    inlier: BoolArray
+    """Whether it lies inside the boundary."""
+    checks: list[HeldOutScores]
 
 
-def fit_boundary(
-    Z: FloatArray,
-    dense: FloatArray,
-    detector: Any,
-    contamination: str | float,
-    randomness: Randomness,
-    name: str = "boundary",
-    unlabeled: FloatArray | None = None,
-) -> Boundary:
-    """Fit a clone of ``detector`` on Z_ν ∪ Z_L.
-
-    A detector that compares positives with everything gets ``unlabeled`` rows too.
-    """
-    share = _contamination(contamination, len(Z), len(dense))
-    fitted = prepare_part(detector, randomness, f"{name}/detector")
-    if getattr(fitted, "contamination", None) == "auto" and contamination != "heldout":
-        fitted.set_params(contamination=share)
-    share = getattr(fitted, "contamination", share)
-    share = UNDENSIFIED_CONTAMINATION if isinstance(share, str) else float(share)
-    rows = np.concatenate([dense, Z]) if len(dense) else Z
-    if getattr(fitted, "needs_unlabeled", False) and unlabeled is not None:
-        is_positive = np.arange(len(rows) + len(unlabeled)) < len(rows)
-        fitted.fit(np.concatenate([rows, unlabeled]), is_positive.astype(np.int64))
-    else:
-        fitted.fit(rows)
-    if not isinstance(fitted, Detector):  # scikit-learn's own, or the user's
-        fitted.threshold_ = float(np.quantile(fitted.score_samples(rows), share))
-    return Boundary(fitted, share, len(dense))
-
-
-def draw_boundary(
-    Z: FloatArray,
-    densifier: Any,
-    detector: Any,
-    contamination: str | float,
-    randomness: Randomness,
-    name: str = "boundary",
-    unlabeled: FloatArray | None = None,
-) -> Boundary:
-    """Densify Z_L and fit a clone of ``detector`` on Z_ν ∪ Z_L."""
-    dense = densified(Z, densifier, randomness, name)
-    return fit_boundary(Z, dense, detector, contamination, randomness, name, unlabeled)
+def bound(
+    Z: FloatArray, data: PUInput, parts: BoundaryParts, checks: int, stages: Stages
+) -> Bounded:
+    """Densify P, draw the boundary around it and judge it on positives held out."""
+    positive, unlabeled = Z[data.positive], Z[data.unlabeled]
+    with stages.stage("densify") as facts:
+        dense = parts.densified(positive, "boundary/densify")
+        facts["densifier"] = type(parts.densifier).__name__
+        facts["encodings"] = len(positive)
+        facts["embeddings"] = len(dense)
+    with stages.stage("boundary") as facts:
+        fitted, share = parts.fitted(positive, dense, "boundary", unlabeled)
+        groups = None if data.groups is None else data.groups[data.positive]
+        found = held_out_scores(positive, unlabeled, parts, groups, checks)
+        facts["detector"] = type(fitted).__name__
+        threshold, source = None, "contamination"
+        if parts.contamination == "heldout":
+            source = "the detector itself: no positives were held out"
+            if found:
+                source = "held-out positives"
+                threshold = fitted.threshold_ = held_out_threshold(found)
+        scores = fitted.score_samples(unlabeled)
+        inlier: BoolArray = scores >= fitted.threshold_
+        facts["threshold"] = float(fitted.threshold_)
+        facts["threshold_from"] = source
+        if source == "contamination":
+            facts["contamination"] = share
+        facts["predicted_inlier"] = int(inlier.sum())
+        facts["leftovers"] = int((~inlier).sum())
+        if found:
+            facts.update(judge(found, share, threshold))
+    return Bounded(fitted, scores, inlier, found)
 
 
-def _contamination(asked: str | float, n_positive: int, n_dense: int) -> float:
-    if not isinstance(asked, str):
-        return float(asked)
-    if n_dense == 0:
-        return UNDENSIFIED_CONTAMINATION
-    return min(0.5, n_positive / n_dense)
+def fair_scores(
+    Z: FloatArray, data: PUInput, parts: BoundaryParts, bounded: Bounded
+) -> tuple[FloatArray, FloatArray]:
+    """Return scores of P and of U that no row, and no group, vouched for itself."""
+    if data.groups is not None:
+        again = replace(parts, detector=bounded.detector, contamination="heldout")
+        scores = scores_without_own_group(Z, data.positive, data.groups, again)
+        if scores is not None:
+            return scores[data.positive], scores[data.unlabeled]
+    positive = scores_of_positives(Z[data.positive], bounded.detector, bounded.checks)
+    return positive, bounded.scores
+
+
+# --- scores by boundaries that have not seen a row -----------------------------------
 
 
 def held_out_scores(
     Z: FloatArray,
     Z_unlabeled: FloatArray,
-    densifier: Any,
-    detector: Any,
-    contamination: str | float,
+    parts: BoundaryParts,
     groups: IntArray | None,
     checks: int,
-    randomness: Randomness,
 ) -> list[HeldOutScores]:
     """Draw the boundary without one fifth of the positives, ``checks`` times."""
+    randomness = parts.randomness
     sample = _sample(Z_unlabeled, randomness.numpy("check/unlabeled"))
     found = []
     for i, (keep, held) in enumerate(positive_folds(len(Z), groups, randomness)):
@@ -137,34 +180,39 @@ def held_out_scores(
         if len(keep) < 2:
             continue
         name = f"check/{i}"
-        fold = draw_boundary(
-            Z[keep], densifier, detector, contamination, randomness, name, Z_unlabeled
-        )
+        detector = parts.drawn(Z[keep], name, Z_unlabeled)
         dense = Z[held][:0]
         if len(held) > 1:
-            dense = densifier.densify(Z[held], randomness.numpy(f"{name}/held"))
+            dense = parts.densified(Z[held], f"{name}/held")
         dense = _sample(dense, randomness.numpy(f"{name}/sample"))
-        score = fold.detector.score_samples
+        score = detector.score_samples
         found.append(
             HeldOutScores(
                 held=held,
                 positive=score(Z[held]),
                 dense=score(dense) if len(dense) else np.empty(0),
                 unlabeled=score(sample),
-                threshold=fold.detector.threshold_,
+                threshold=detector.threshold_,
             )
         )
     return found
 
 
+def positive_folds(
+    n: int, groups: IntArray | None, randomness: Randomness
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield (kept, held-out) positions among the positives; no group is split."""
+    n_units = n if groups is None else len(np.unique(groups))
+    folds = min(FOLDS, n_units)
+    if folds < 2:
+        return
+    splitter = KFold if groups is None else GroupKFold
+    split = splitter(folds, shuffle=True, random_state=randomness.seed("folds"))
+    yield from split.split(np.empty((n, 1)), groups=groups)
+
+
 def scores_without_own_group(
-    Z: FloatArray,
-    positive: BoolArray,
-    groups: IntArray,
-    densifier: Any,
-    detector: Any,
-    contamination: str | float,
-    randomness: Randomness,
+    Z: FloatArray, positive: BoolArray, groups: IntArray, parts: BoundaryParts
 ) -> FloatArray | None:
     """Return the normality of all rows by boundaries that know nothing of their group.
 
@@ -172,22 +220,16 @@ def scores_without_own_group(
     negative, a positive looks positive, whatever they are. ``None`` where positives
     of one group alone leave nothing to draw a boundary from.
     """
-    fold = make_folds(positive, groups, FOLDS, randomness.numpy("groups"))
+    fold = make_folds(positive, groups, FOLDS, parts.randomness.numpy("groups"))
     scores = np.empty(len(Z))
     for part in np.unique(fold):
         rest = fold != part
         if (positive & rest).sum() < 2 or not (~positive & rest).any():
             return None
-        drawn = draw_boundary(
-            Z[positive & rest],
-            densifier,
-            detector,
-            contamination,
-            randomness,
-            f"groups/{part}",
-            Z[~positive & rest],
+        detector = parts.drawn(
+            Z[positive & rest], f"groups/{part}", Z[~positive & rest]
         )
-        scores[~rest] = drawn.detector.score_samples(Z[~rest])
+        scores[~rest] = detector.score_samples(Z[~rest])
     return scores
 
 
@@ -212,8 +254,6 @@ def scores_of_positives(
         for check in checks:
             scores[check.held] = check.positive
         return scores
-    if isinstance(detector, Detector):
-        return detector._scores_by_others(Z)
     return np.asarray(detector.score_samples(Z))
 
 
@@ -223,17 +263,7 @@ def _sample(Z: FloatArray, rng: np.random.Generator) -> FloatArray:
     return Z[np.sort(rng.choice(len(Z), CHECK_SAMPLE, replace=False))]
 
 
-def positive_folds(
-    n: int, groups: IntArray | None, randomness: Randomness
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield (kept, held-out) positions among the positives; no group is split."""
-    n_units = n if groups is None else len(np.unique(groups))
-    folds = min(FOLDS, n_units)
-    if folds < 2:
-        return
-    splitter = KFold if groups is None else GroupKFold
-    split = splitter(folds, shuffle=True, random_state=randomness.seed("folds"))
-    yield from split.split(np.empty((n, 1)), groups=groups)
+# --- how good the boundary is --------------------------------------------------------
 
 
 def held_out_threshold(checks: list[HeldOutScores]) -> float:
@@ -243,7 +273,7 @@ def held_out_threshold(checks: list[HeldOutScores]) -> float:
 
 
 def judge(
-    checks: list[HeldOutScores], boundary: Boundary, threshold: float | None = None
+    checks: list[HeldOutScores], contamination: float, threshold: float | None = None
 ) -> dict[str, float]:
     """Return the held-out figures of the boundary, warning if it is at chance.
 
@@ -254,17 +284,16 @@ def judge(
     positive = np.concatenate([c.positive - cut for c, cut in pairs])
     dense = np.concatenate([c.dense - cut for c, cut in pairs])
     auc = float(np.mean([_auc(c.positive, c.unlabeled) for c in checks]))
+    inlier_share = float(np.mean(positive >= 0))
     facts = {
         "held_out_positives": len(positive),
-        "held_out_inlier_share": float(np.mean(positive >= 0)),
+        "held_out_inlier_share": inlier_share,
         "auc_held_out_vs_unlabeled": auc,
     }
-    if len(dense):
-        facts["expected_loss"] = expected_loss(
-            boundary.contamination,
-            fn=float(np.mean(positive >= 0)),
-            fp=float(np.mean(dense < 0)),
-        )
+    if len(dense):  # eq. 4: C·FN + (1-C)·FP
+        outside = float(np.mean(dense < 0))
+        loss = contamination * inlier_share + (1 - contamination) * outside
+        facts["expected_loss"] = float(loss)
     if auc < np.clip(0.5 + 2 * _auc_error(checks), *CHANCE_AUC):
         warnings.warn(
             f"The boundary ranks held-out positives no better than unlabelled rows "
@@ -287,8 +316,3 @@ def _auc_error(checks: list[HeldOutScores]) -> float:
     n = sum(len(c.positive) for c in checks)
     m = len(checks[0].unlabeled)
     return float(np.sqrt((n + m + 1) / (12 * n * m)))
-
-
-def expected_loss(contamination: float, fn: float, fp: float) -> float:
-    """Return eq. 4: C·FN + (1-C)·FP."""
-    return float(contamination * fn + (1 - contamination) * fp)

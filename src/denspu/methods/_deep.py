@@ -10,28 +10,27 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from denspu._machine import Deadline, resolve_device
-from denspu._parameters import InstanceOf, Number, OneOf, Part, Whole
+from denspu._parameters import About, InstanceOf, Number, OneOf, Part, Whole, setting
 from denspu._random import Randomness
 from denspu._registry import give_time, prepare_part, refuse_kind, resolve_part
-from denspu._typing import FloatArray, RandomState
-from denspu._validation import PUInput, allows_nan, check_embedding
-from denspu.base import Rules, forget
-from denspu.encoders import TabularEncoder, TextEncoder
+from denspu._typing import FloatArray, RandomState, Scenario
+from denspu._validation import PUInput
+from denspu.base import forget
+from denspu.data.kinds import kind_of
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._base import PUClassifier
 from denspu.methods._prior import (
-    PRIOR_RULE,
-    SCENARIO_RULE,
-    Scenario,
     doubtful_share,
+    prior_setting,
     resolve_prior,
+    scenario_setting,
 )
 from denspu.methods._task import Task
 from denspu.networks.backbones import (
@@ -42,23 +41,8 @@ from denspu.networks.backbones import (
     suitable,
 )
 from denspu.networks.pixels import PixelScale, pack, unpack
-from denspu.training import (
-    TrainingConfig,
-    in_fixed_batches,
-)
+from denspu.training import TrainingConfig, in_fixed_batches
 from denspu.training.budget import fits
-
-COMMON_RULES: Rules = {
-    "encoder": (OneOf(None), Part("encoder")),
-    "network": (OneOf("auto", *BACKBONES), InstanceOf(nn.Module)),
-    "epochs": (OneOf("auto"), Whole(1)),
-    "batch_size": (OneOf("auto"), Whole(2)),
-    "lr": (OneOf("auto"), Number(0, closed="neither")),
-    "weight_decay": (Number(0),),
-    "max_seconds": (OneOf(None), Number(0, closed="neither")),
-    "verbose": (Whole(0),),
-}
-"""Rules of the arguments that every deep method has."""
 
 Auto = Literal["auto"]
 
@@ -74,79 +58,66 @@ SMALL = {"epochs": 200, "batch_size": WHOLE, "lr": 1e-3}
 ENCODER_SHARE, PRIOR_SHARE = 0.5, 0.3
 """Parts of the time left under ``max_seconds`` for an encoder and for the prior."""
 
-PRIOR_RULES: Rules = {"prior": PRIOR_RULE, "scenario": SCENARIO_RULE}
-
 
 class DeepPU(PUClassifier):
-    """A PU method that trains a network of one logit.
-
-    Parameters
-    ----------
-    prior : float or "estimate", default="estimate"
-        Share of positives in the population: in all rows (one-sample), or in U
-        (two-sample).
-    scenario : {"one-sample", "two-sample"}, default="one-sample"
-        Was P taken out of the sample whose rest is U, or drawn apart from it?
-    encoder : str, object or None, default=None
-        ``None`` learns from the rows themselves; an encoder, by key or fitted and
-        frozen, puts its embedding in their place.
-    network : {"auto", "mlp", "cnn", "resnet18", "vgg16", "linear"} or nn.Module
-        ``"auto"``: the papers' networks, convolutions for colour images and a
-        perceptron for the rest. A module of your own, one logit a row, is copied and
-        started afresh; what it learned before is not kept (give that as ``encoder``).
-    epochs, batch_size, lr : number or "auto", default="auto"
-        Of Adam with a cosine schedule; an epoch is one pass over U. ``"auto"``: 120,
-        256 and 0.0005; up to 4,096 rows 200, all of them, and 0.001.
-    weight_decay : float, default=5e-3
-    max_seconds : float or None, default=None
-        Trains fewer epochs where time is short; ``epochs_`` says how many.
-    random_state, device, verbose
-        As everywhere.
+    """A PU method that trains a network of one logit, without a class prior.
 
     Attributes
     ----------
     module_ : nn.Module
     history_ : History
-    prior_, prior_in_unlabeled_ : float
-        What was given or estimated.
     epochs_ : dict
         Epochs of each training by its name.
     """
 
-    needs_prior: ClassVar[bool] = True
-    _rules: ClassVar[Rules] = {**PRIOR_RULES, **COMMON_RULES}
+    about = About(deep=True, inputs=("table", "image", "text"))
 
-    scenario: Scenario = "one-sample"
-    prior: float | Literal["estimate"]
-
-    def __init__(
-        self,
-        *,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Scenario = "one-sample",
-        encoder: Any = None,
-        network: Any = "auto",
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        lr: float | Auto = "auto",
-        weight_decay: float = 5e-3,
-        max_seconds: float | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.prior = prior
-        self.scenario = scenario
-        self.encoder = encoder
-        self.network = network
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.max_seconds = max_seconds
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    encoder: Any = setting(
+        None,
+        OneOf(None),
+        Part("encoder"),
+        doc="``None`` learns from the rows themselves; an encoder, by key or fitted "
+        "and frozen, puts its embedding in their place.",
+    )
+    network: Any = setting(
+        "auto",
+        OneOf("auto", *BACKBONES),
+        InstanceOf(nn.Module),
+        doc='``"auto"``: the papers\' networks, convolutions for colour images and a\n'
+        "perceptron for the rest. A module of your own, one logit a row, is copied "
+        "and started afresh; what it learned before is not kept (give that as "
+        "``encoder``).",
+    )
+    epochs: int | Auto = setting(
+        "auto",
+        OneOf("auto"),
+        Whole(1),
+        doc='Of each training; an epoch is one pass over U. ``"auto"``: 120, or 200 '
+        "for up to 4,096 rows.",
+    )
+    batch_size: int | Auto = setting(
+        "auto",
+        OneOf("auto"),
+        Whole(2),
+        doc='``"auto"``: 256, or all rows where there are up to 4,096.',
+    )
+    lr: float | Auto = setting(
+        "auto",
+        OneOf("auto"),
+        Number(0, closed="neither"),
+        doc='Of Adam with a cosine schedule. ``"auto"``: 0.0005, or 0.001 for up to\n'
+        "4,096 rows.",
+    )
+    weight_decay: float = setting(5e-3, Number(0), doc="Of Adam.")
+    max_seconds: float | None = setting(
+        None,
+        OneOf(None),
+        Number(0, closed="neither"),
+        doc="Trains fewer epochs where time is short; ``epochs_`` says how many.",
+    )
+    random_state: RandomState = setting(None, doc="Makes a fit repeatable.")
+    device: str = setting("auto", doc="Where networks are trained.")
+    verbose: int = setting(0, Whole(0), doc="1 shows the epochs.")
 
     # --- learning --------------------------------------------------------------------
 
@@ -160,20 +131,12 @@ class DeepPU(PUClassifier):
         seconds = deadline.part(ENCODER_SHARE).seconds
         rows = self._represent(data, randomness, seconds)
         task = self._task(rows, data, randomness, device, deadline)
-        if self.needs_prior:
-            embedded = None if self.encoder is None else rows.numpy()
-            task.prior, task.prior_in_unlabeled = resolve_prior(
-                self.prior,
-                data,
-                self.scenario,
-                randomness,
-                rows=embedded,
-                device=self.device_,
-                max_seconds=deadline.part(PRIOR_SHARE).seconds,
-            )
-            self.prior_, self.prior_in_unlabeled_ = task.prior, task.prior_in_unlabeled
+        self._settle_prior(task, data)
         self._learn(task)
         self.epochs_ = dict(task.epochs)
+
+    def _settle_prior(self, task: Task, data: PUInput) -> None:
+        """Give the task its prior, where the method has one."""
 
     @abstractmethod
     def _learn(self, task: Task) -> None:
@@ -187,7 +150,7 @@ class DeepPU(PUClassifier):
         device: torch.device,
         deadline: Deadline,
     ) -> Task:
-        one_sample = self.scenario == "one-sample"
+        one_sample = getattr(self, "scenario", "one-sample") == "one-sample"
         pool = np.ones(len(rows), dtype=bool) if one_sample else data.unlabeled
         usual = SMALL if int(pool.sum()) <= WHOLE else LARGE
         chosen = {
@@ -205,20 +168,17 @@ class DeepPU(PUClassifier):
             device=device,
             randomness=randomness,
             deadline=deadline,
-            plan=self._plan(device, int(chosen["epochs"]), chosen["lr"]),
+            plan=TrainingConfig(
+                epochs=int(chosen["epochs"]),
+                optimizer="adam",
+                lr=chosen["lr"],
+                weight_decay=self.weight_decay,
+                schedule="cosine",
+                capture=device.type == "cuda",
+            ),
             batch_size=int(chosen["batch_size"]),
             build=self._builder(tuple(rows.shape[1:])),
             verbose=self.verbose,
-        )
-
-    def _plan(self, device: torch.device, epochs: int, lr: float) -> TrainingConfig:
-        return TrainingConfig(
-            epochs=epochs,
-            optimizer="adam",
-            lr=lr,
-            weight_decay=self.weight_decay,
-            schedule="cosine",
-            capture=device.type == "cuda",
         )
 
     def _builder(self, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
@@ -258,25 +218,26 @@ class DeepPU(PUClassifier):
             refuse_kind(self.encoder_, data.kind, "encoder")
             give_time(self.encoder_, seconds)
             self.encoder_.fit(data.X, data.positive.astype(np.int64))
-            Z = self._embed(data.X)
+            Z = self._embed(data.X).astype(np.float32)
             self.centre_ = Z.mean(axis=0)
             self.spread_ = Z.std(axis=0) + 1e-6
-        elif data.kind == "image":
+            return self._packed(data.X)
+        encoder = kind_of(data.kind).plain_encoder(randomness.seed("text"))
+        if encoder is None:
             self.scale_ = PixelScale.of(data.X)
-        elif data.kind == "text":
-            self.table_ = TextEncoder(random_state=randomness.seed("text")).fit(data.X)
         else:
-            self.table_ = TabularEncoder().fit(data.X)
+            self.table_ = encoder.fit(data.X)
         return self._packed(data.X)
 
-    def _embed(self, X: Any) -> FloatArray:
-        Z = check_embedding(self.encoder_.transform(X), argument="the encoder's output")
-        return Z.astype(np.float32)
+    def _sees_pixels(self) -> bool:
+        plain = kind_of(self.input_kind_).plain_encoder
+        return self.encoder is None and plain() is None
 
     def _packed(self, X: Any) -> Tensor:
         if self.encoder is not None:
-            return torch.from_numpy((self._embed(X) - self.centre_) / self.spread_)
-        if self.input_kind_ == "image":
+            Z = self._embed(X).astype(np.float32)
+            return torch.from_numpy((Z - self.centre_) / self.spread_)
+        if self._sees_pixels():
             return pack(X, self.scale_)
         return torch.from_numpy(np.asarray(self.table_.transform(X), np.float32))
 
@@ -299,9 +260,8 @@ class DeepPU(PUClassifier):
 
     def _expected_share(self, data: PUInput, called: float) -> float | None:
         known = super()._expected_share(data, called)
-        pixels = self.encoder is None and self.input_kind_ == "image"
-        if known is not None or pixels:  # pixels tell little, and take long to tell it
-            return known
+        if known is not None or self._sees_pixels():
+            return known  # pixels tell little, and take long to tell it
         return doubtful_share(called, data, self._as_vectors)
 
     def _as_vectors(self, X: Any) -> FloatArray:
@@ -309,12 +269,36 @@ class DeepPU(PUClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        encoder = self.encoder
-        tags.input_tags.allow_nan = encoder in (None, "tabular", "contrastive") or (
-            not isinstance(encoder, str | type) and allows_nan(encoder)
-        )
         tags.input_tags.three_d_array = True
         return tags
+
+
+class DeepPriorPU(DeepPU):
+    """A PU method that trains a network on a risk with the class prior in it.
+
+    Attributes
+    ----------
+    prior_, prior_in_unlabeled_ : float
+        What was given or estimated.
+    """
+
+    about = About(needs_prior=True)
+
+    prior: float | Literal["estimate"] = prior_setting()
+    scenario: Scenario = scenario_setting()
+
+    def _settle_prior(self, task: Task, data: PUInput) -> None:
+        embedded = None if self.encoder is None else task.rows.cpu().numpy()
+        task.prior, task.prior_in_unlabeled = resolve_prior(
+            self.prior,
+            data,
+            self.scenario,
+            task.randomness,
+            rows=embedded,
+            device=self.device_,
+            max_seconds=task.deadline.part(PRIOR_SHARE).seconds,
+        )
+        self.prior_, self.prior_in_unlabeled_ = task.prior, task.prior_in_unlabeled
 
 
 class FlatLogit(nn.Module):

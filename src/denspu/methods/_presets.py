@@ -9,33 +9,21 @@ import numpy as np
 from sklearn.svm import SVC
 
 from denspu._registry import settings_of
-from denspu._validation import PUInput, is_frame
+from denspu._validation import PUInput
 from denspu.classifiers import VGG16Classifier
+from denspu.data.kinds import kind_of
+from denspu.data.kinds.table import on_sphere
 from denspu.density import Midpoint, NoDensity
 from denspu.detectors import DensityRatio, IsolationForest
-from denspu.encoders import (
-    CAEEncoder,
-    ContrastiveEncoder,
-    IdentityEncoder,
-    TabularEncoder,
-    TextEncoder,
-)
+from denspu.encoders import CAEEncoder
 from denspu.exceptions import UnusedInputWarning
 from denspu.methods._boundary import FOLDS
-from denspu.methods._labelling import FirstLabels
+from denspu.methods._labels import FirstLabels
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
 from denspu.selection import ByScore
 
 if TYPE_CHECKING:
     from denspu.methods.dens_pu import DensPU
-
-SMALL_IMAGE = 16 * 16
-"""Pixels up to which an image is its own embedding."""
-
-SMALL_GREY_ON_CPU = 32 * 32
-
-CPU_SIZE = 64
-"""Side to which larger pictures are shrunk on a CPU."""
 
 CHECKED_ROWS = 5_000
 """Rows up to which the boundary is drawn five times over to judge it."""
@@ -61,19 +49,13 @@ def choose_parts(
     Whatever the user set explicitly wins over the preset. A selector or classifier
     that is given asks for the paper's ending: chosen negatives, then one classifier.
     """
-    preset = paper() if model.preset == "paper" else sensible(data, device)
-    parts = {
-        name: part if _given(model, name) is None else _given(model, name)
-        for name, part in preset.items()
-        if name not in ("contamination", "checks")
-    }
+    chosen = paper() if model.preset == "paper" else sensible(data, device)
+    given = (name for name in chosen if _is_given(model, name))
+    chosen |= {name: getattr(model, name) for name in given}
     if takes_papers_ending(model):
-        parts["refiner"] = None
-    settings = {
-        name: preset[name] if getattr(model, name) == "auto" else getattr(model, name)
-        for name in ("contamination", "checks")
-    }
-    return parts, settings
+        chosen["refiner"] = None
+    settings = {name: chosen.pop(name) for name in ("contamination", "checks")}
+    return chosen, settings
 
 
 def takes_papers_ending(model: DensPU) -> bool:
@@ -81,18 +63,95 @@ def takes_papers_ending(model: DensPU) -> bool:
 
     Not with a refiner that is given.
     """
-    if not (isinstance(model.refiner, str) and model.refiner == "auto"):
+    if _is_given(model, "refiner"):
         return model.refiner is None
-    given = any(_given(model, name) is not None for name in ("selector", "classifier"))
+    given = any(_is_given(model, name) for name in ("selector", "classifier"))
     return model.preset == "paper" or given
+
+
+def choose_refiner(data: PUInput, first: FirstLabels, encoder: Any, device: str) -> Any:
+    """Return the refiner for ``"auto"``, which depends on what the boundary found.
+
+    A network is trained on where the encoder has one (see :class:`NetworkRefiner`).
+    """
+    has_network = data.kind == "image" and hasattr(encoder, "packed")
+    if has_network and device.startswith("cuda"):
+        return NetworkRefiner()
+    return RankingRefiner() if first.rare else EmbeddingRefiner()
+
+
+def _is_given(model: DensPU, name: str) -> bool:
+    value = getattr(model, name)
+    return not (isinstance(value, str) and value == "auto")
+
+
+def paper() -> dict[str, Any]:
+    """Return the configuration of section 4.1, every number as printed."""
+    return {
+        "encoder": CAEEncoder(
+            fit_on="positive", epochs=50, batch_size=64, lr=1e-4, weight_decay=1e-3
+        ),
+        "densifier": Midpoint(k=0.2, s=11, n_pairs="cochran"),
+        "detector": IsolationForest(n_estimators=1000, max_samples=256, n_jobs=-1),
+        "selector": ByScore(size="positives"),
+        "classifier": VGG16Classifier(
+            epochs=200, batch_size=32, lr=1e-4, weight_decay=1e-3
+        ),
+        "refiner": None,
+        "contamination": "ratio",
+        "checks": 1,
+    }
+
+
+def sensible(data: PUInput, device: str) -> dict[str, Any]:
+    """Return parts that suit the data and the machine."""
+    on_gpu, kind, n = device.startswith("cuda"), kind_of(data.kind), len(data.positive)
+    sphere = data.kind == "table" and on_sphere(data.X)
+    local = kind.is_own_embedding(data.X, on_gpu) and not sphere
+    return {
+        "encoder": kind.default_encoder(data.X, on_gpu),
+        "densifier": NoDensity(),
+        "detector": around_positives(n) if local else on_the_sphere(data, on_gpu),
+        "refiner": "auto",
+        "selector": ByScore(size=0.7),
+        "classifier": (
+            SVC(C=10, class_weight="balanced")
+            if n <= KERNEL_ROWS
+            else "gradient_boosting"
+        ),
+        "contamination": "heldout",
+        "checks": FOLDS if n <= CHECKED_ROWS else 1,
+    }
+
+
+def on_the_sphere(data: PUInput, on_gpu: bool) -> DensityRatio:
+    """Return the density ratio on the sphere, with about five positives in a ball."""
+    n, n_positive = len(data.positive), int(data.positive.sum())
+    return DensityRatio(
+        metric="cosine",
+        n_neighbors=int(np.clip(5 * n / n_positive, 10, min(500, max(10, n // 4)))),
+        max_unlabeled=GPU_REFERENCE if on_gpu else DensityRatio().max_unlabeled,
+    )
+
+
+def around_positives(n_rows: int) -> DensityRatio:
+    """Return the density ratio around each row's nearest positives."""
+    return DensityRatio(
+        around="positives",
+        n_positives=5,
+        max_unlabeled=20_000 if n_rows <= MANY_ROWS else 5_000,
+    )
+
+
+# --- what was given and plays no part ------------------------------------------------
 
 
 def warn_if_ending_unused(model: DensPU, parts: dict[str, Any]) -> None:
     """Warn when parts of the paper's ending are given beside a refiner."""
-    names = [n for n in ENDING if _given(model, n) is not None]
+    names = [name for name in ENDING if _is_given(model, name)]
     if parts["refiner"] is None or not names:
         return
-    given = ", ".join(f"{n}={getattr(model, n)!r}" for n in names)
+    given = ", ".join(f"{name}={getattr(model, name)!r}" for name in names)
     warnings.warn(
         f"{given} {'is' if len(names) == 1 else 'are'} not used: a refiner takes the "
         "place of the paper's ending. Pass refiner=None to have it.",
@@ -132,122 +191,3 @@ def warn_if_untimed(model: DensPU) -> None:
             UnusedInputWarning,
             stacklevel=4,
         )
-
-
-def choose_refiner(data: PUInput, first: FirstLabels, encoder: Any, device: str) -> Any:
-    """Return the refiner for ``"auto"``, which depends on what the boundary found.
-
-    A network is trained on where the encoder has one (see :class:`NetworkRefiner`).
-    """
-    has_network = data.kind == "image" and hasattr(encoder, "packed")
-    if has_network and device.startswith("cuda"):
-        return NetworkRefiner()
-    return RankingRefiner() if first.rare else EmbeddingRefiner()
-
-
-def _given(model: DensPU, name: str) -> Any:
-    value = getattr(model, name)
-    return None if isinstance(value, str) and value == "auto" else value
-
-
-def paper() -> dict[str, Any]:
-    """Return the configuration of section 4.1, every number as printed."""
-    return {
-        "encoder": CAEEncoder(
-            fit_on="positive", epochs=50, batch_size=64, lr=1e-4, weight_decay=1e-3
-        ),
-        "densifier": Midpoint(k=0.2, s=11, n_pairs="cochran"),
-        "detector": IsolationForest(n_estimators=1000, max_samples=256, n_jobs=-1),
-        "selector": ByScore(size="positives"),
-        "classifier": VGG16Classifier(
-            epochs=200, batch_size=32, lr=1e-4, weight_decay=1e-3
-        ),
-        "refiner": None,
-        "contamination": "ratio",
-        "checks": 1,
-    }
-
-
-def sensible(data: PUInput, device: str) -> dict[str, Any]:
-    """Return parts that suit the data and the machine."""
-    on_gpu = device.startswith("cuda")
-    parts: dict[str, Any]
-    sphere = data.kind == "table" and on_sphere(data.X)
-    if sphere or not _is_own_embedding(data, on_gpu):
-        parts = {"densifier": NoDensity(), "detector": _ratio(data, on_gpu)}
-    else:
-        parts = _local_boundary(data)
-    parts["encoder"] = default_encoder(data, device)
-    n = len(data.positive)
-    return {
-        **parts,
-        "refiner": "auto",
-        "selector": ByScore(size=0.7),
-        "classifier": _classifier(n),
-        "contamination": "heldout",
-        "checks": FOLDS if n <= CHECKED_ROWS else 1,
-    }
-
-
-def default_encoder(data: PUInput, device: str) -> Any:
-    """Return the encoder that suits the data and the machine."""
-    on_gpu = device.startswith("cuda")
-    if data.kind == "table":
-        return IdentityEncoder() if on_sphere(data.X) else TabularEncoder()
-    if data.kind == "text":
-        return TextEncoder()
-    if _is_own_embedding(data, on_gpu):
-        return IdentityEncoder()
-    size = max(data.X.shape[1:3])
-    return ContrastiveEncoder(
-        image_size=None if on_gpu or size <= CPU_SIZE else CPU_SIZE
-    )
-
-
-def _is_own_embedding(data: PUInput, on_gpu: bool) -> bool:
-    """Tell whether rows need no learned embedding: tables and small pictures.
-
-    On a CPU the pixels of small grey pictures served better than a network trained as
-    long as a CPU can.
-    """
-    if data.kind != "image":
-        return data.kind == "table"
-    height, width, channels = data.X.shape[1:]
-    small = SMALL_IMAGE if on_gpu or channels > 2 else SMALL_GREY_ON_CPU
-    return bool(height * width <= small)
-
-
-def on_sphere(X: Any) -> bool:
-    """Tell whether rows are embeddings of length 1 already."""
-    if is_frame(X) or X.shape[1] < 2:
-        return False
-    length = np.linalg.norm(X[:: max(1, len(X) // 1000)], axis=1)
-    return bool(np.all(np.abs(length - 1) < 1e-3))
-
-
-def _ratio(data: PUInput, on_gpu: bool) -> DensityRatio:
-    """Return the density ratio on the sphere, with about five positives in a ball."""
-    n, n_positive = len(data.positive), int(data.positive.sum())
-    return DensityRatio(
-        metric="cosine",
-        n_neighbors=int(np.clip(5 * n / n_positive, 10, min(500, max(10, n // 4)))),
-        max_unlabeled=GPU_REFERENCE if on_gpu else DensityRatio().max_unlabeled,
-    )
-
-
-def _local_boundary(data: PUInput) -> dict[str, Any]:
-    """Return the density ratio around each row's nearest positives."""
-    return {
-        "densifier": NoDensity(),
-        "detector": DensityRatio(
-            around="positives",
-            n_positives=5,
-            max_unlabeled=20_000 if len(data.positive) <= MANY_ROWS else 5_000,
-        ),
-    }
-
-
-def _classifier(n_rows: int) -> Any:
-    if n_rows <= KERNEL_ROWS:
-        return SVC(C=10, class_weight="balanced")
-    return "gradient_boosting"

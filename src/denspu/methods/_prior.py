@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from denspu._parameters import Number, OneOf, Rule
+from denspu._parameters import Number, OneOf, Rule, setting
 from denspu._random import Randomness
 from denspu._share import Counts, Share
-from denspu._typing import Scenario as Scenario
+from denspu._typing import Scenario
 from denspu._validation import PUInput, take_rows
-from denspu.exceptions import (
-    DensPUWarning,
-    InvalidInputError,
-    InvalidParameterError,
-)
+from denspu.exceptions import DensPUWarning, InvalidInputError, InvalidParameterError
 from denspu.priors import estimate_prior
 
 PRIOR_RULE: tuple[Rule, ...] = (OneOf("estimate"), Number(0, 1, "neither"))
@@ -25,6 +21,26 @@ SCENARIO_RULE: tuple[Rule, ...] = (OneOf("one-sample", "two-sample"),)
 
 FAR_TOO_MANY = 10
 """A model that calls so many times the estimated share positive is not trusted."""
+
+
+def prior_setting() -> Any:
+    """Return the parameter ``prior`` of methods that need one."""
+    return setting(
+        "estimate",
+        *PRIOR_RULE,
+        doc="Share of positives in the population: in all rows (one-sample), or in U "
+        "(two-sample).",
+    )
+
+
+def scenario_setting() -> Any:
+    """Return the parameter ``scenario``."""
+    return setting(
+        "one-sample",
+        *SCENARIO_RULE,
+        doc="Was P taken out of the sample whose rest is U, or drawn apart from it?",
+    )
+
 
 LOOK_P, LOOK_U = 1_000, 4_000
 """Rows of P and U at which a quick look is taken, at most."""

@@ -1,8 +1,12 @@
-"""What a deep method learns from: rows on the device, their parts, how to train."""
+"""What a deep method learns from: rows on the device, batches, losses, training.
+
+Also what methods of several networks share, and rows held out to keep the best epoch:
+what is measured on those is a risk of P against U, no true label is looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,42 +14,50 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from denspu._folds import share_held
 from denspu._machine import Deadline
 from denspu._random import Randomness
-from denspu._typing import FloatArray, IntArray
+from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.training import (
     Batches,
     History,
     Hook,
+    KeepBest,
     PUBatches,
     Step,
     TrainingConfig,
     in_fixed_batches,
     train,
 )
-from denspu.training.batches import Batch
+from denspu.training.batches import Batch, shuffled
 from denspu.training.budget import InParts, in_parts, within
+from denspu.training.inference import LOOK, looking
 from denspu.training.loop import Loss
 
-Risk = Callable[[Tensor, Tensor], Tensor | Mapping[str, Tensor]]
+Risk = Callable[..., Tensor]
+"""Takes the logits of each set of rows: P, the pool and perhaps another."""
 
 
 @dataclass
 class PULoss(InParts):
-    """A risk of the logits of P and of the pool, as a loss for the training loop."""
+    """A risk of the logits of several sets of rows, as a loss for the training loop.
+
+    The sets take one pass, so that they share their statistics. With ``numbered`` the
+    risk is also given the row numbers of each set.
+    """
 
     as_float: Callable[[Tensor], Tensor]
     risk: Risk
+    numbered: bool = False
     parts: int = 1
 
-    def __call__(
-        self, module: nn.Module, batch: Batch
-    ) -> Tensor | Mapping[str, Tensor]:
-        """Return the risk of one batch; one pass, so that statistics are shared."""
-        positive, pool = batch[:2]
-        x = self.as_float(torch.cat([positive, pool]))
+    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
+        """Return the risk of one batch: sets of rows, then the numbers of each."""
+        half = len(batch) // 2
+        x = self.as_float(torch.cat(batch[:half]))
         logits = in_parts(module, x, self.parts).float()
-        return self.risk(logits[: len(positive)], logits[len(positive) :])
+        sets = logits.split([len(rows) for rows in batch[:half]])
+        return self.risk(*sets, *(batch[half:] if self.numbered else ()))
 
 
 @dataclass
@@ -105,9 +117,21 @@ class Task:
             device=self.device,
         )
 
-    def loss(self, risk: Risk) -> PULoss:
+    def batches_beside(
+        self, beside: IntArray, size: int, *, positive: IntArray, pool: IntArray
+    ) -> BesideBatches:
+        """Return batches of P, ``size`` rows of the pool, and as large a part of a set.
+
+        That set is another one, taken in turn.
+        """
+        batches = self.batches(positive=positive, pool=pool, batch_size=size)
+        share = batches.batch_size / len(batches.pool)
+        count = max(2, round(share * len(beside)))
+        return BesideBatches(batches, self.index(beside), count)
+
+    def loss(self, risk: Risk, *, numbered: bool = False) -> PULoss:
         """Return a risk of logits as a loss on batches."""
-        return PULoss(self.as_float, risk)
+        return PULoss(self.as_float, risk, numbered)
 
     def train(
         self,
@@ -158,3 +182,116 @@ class Task:
         return in_fixed_batches(
             module, self.rows[self.index(rows)], self.as_float, device=self.device
         ).astype(np.float64)
+
+    def look(
+        self, module: nn.Module, rows: IntArray, answer: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Return answers for some rows in the middle of a training."""
+        with looking(module):
+            found = [
+                answer(self.as_float(self.rows[part].to(self.device))).float()
+                for part in self.index(rows).split(LOOK)
+            ]
+        return torch.cat(found)
+
+    def split_off(self, share: float, name: str) -> Split | None:
+        """Hold out about a share of P and of the pool; no group is divided.
+
+        ``None`` where too few rows or groups would be left on one of the sides.
+        """
+        if share == 0:
+            return None
+        labelled = np.zeros(len(self.rows), dtype=bool)
+        labelled[self.positive] = True
+        rng = self.randomness.numpy(f"{name}/held out")
+        held = share_held(labelled, self.groups, share, rng)
+        split = Split(
+            held,
+            self.positive[~held[self.positive]],
+            self.pool[~held[self.pool]],
+            self.positive[held[self.positive]],
+            self.pool[held[self.pool]],
+        )
+        smallest = min(
+            len(split.positive), len(split.held_positive), len(split.held_pool)
+        )
+        return split if smallest > 0 and len(split.pool) > 1 else None
+
+    def keep_best(self, held: Sequence[IntArray], measure: Risk) -> KeepBest:
+        """Return the hook that keeps the weights with the least measure of some rows.
+
+        ``measure`` takes the logits of each of the sets.
+        """
+
+        def of(module: nn.Module) -> float:
+            return float(measure(*(self.look(module, rows, module) for rows in held)))
+
+        return KeepBest(of)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Row numbers to learn from, and those held out."""
+
+    held: BoolArray
+    """Of all rows."""
+    positive: IntArray
+    pool: IntArray
+    held_positive: IntArray
+    held_pool: IntArray
+
+    def part(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """Return those of some rows to learn from, and those held out."""
+        return rows[~self.held[rows]], rows[self.held[rows]]
+
+
+class BesideBatches:
+    """Batches of P and the pool, with rows of one more set taken in turn.
+
+    Batches are ``(rows of P, pool, the set, their numbers in P, the pool, the set)``.
+    """
+
+    def __init__(self, batches: PUBatches, beside: Tensor, count: int) -> None:
+        self.batches = batches
+        self.beside = beside
+        self.count = count
+
+    @property
+    def streams(self) -> bool:
+        """Tell whether batches travel from the computer's memory to the device."""
+        return self.batches.streams
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def epoch(self, generator: torch.Generator) -> Iterator[Batch]:
+        """Yield the batches of one epoch."""
+        turns = -(-len(self) * self.count // len(self.beside))
+        orders = [shuffled(self.beside, generator) for _ in range(turns)]
+        in_turn = self.beside[torch.cat(orders)].split(self.count)
+        for (p, u, of_p, of_u), chosen in zip(
+            self.batches.epoch(generator), in_turn, strict=False
+        ):
+            rows, number = self.batches.rows[chosen], chosen
+            if self.streams:
+                rows, number = rows.to(p.device), number.to(p.device)
+            yield p, u, rows, of_p, of_u, number
+
+
+# --- a network that follows another ---------------------------------------------------
+
+
+def frozen(module: nn.Module) -> nn.Module:
+    """Return the network itself; no step moves it any more."""
+    return module.requires_grad_(False)
+
+
+def follow(average: nn.Module, source: nn.Module, decay: float) -> None:
+    """Move the weights and statistics of an average towards those of its source."""
+    with torch.no_grad():
+        torch._foreach_lerp_(_numbers(average), _numbers(source), 1 - decay)
+
+
+def _numbers(module: nn.Module) -> list[Tensor]:
+    tensors = [*module.parameters(), *module.buffers()]
+    return [tensor for tensor in tensors if tensor.is_floating_point()]

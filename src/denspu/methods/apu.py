@@ -7,45 +7,28 @@ Shift", NeurIPS 2020.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from scipy.special import expit
 from torch import Tensor
 
-from denspu._parameters import Number, OneOf
-from denspu._typing import IntArray, RandomState
-from denspu.base import Rules
+from denspu._parameters import About, Number, OneOf, setting
+from denspu._typing import IntArray
 from denspu.losses import absolute, recursive_risk, reweighted_risk, risk_parts
-from denspu.methods._deep import Auto, DeepPU
-from denspu.methods._held_out import keep_best, split_off
-from denspu.methods._prior import Scenario
-from denspu.methods._sets import SetsLoss, SetsRisk, three_sets
-from denspu.methods._task import Task
+from denspu.methods._deep import DeepPriorPU
+from denspu.methods._task import Risk, Task
 from denspu.training import History, Hook
 
 
-class APU(DeepPU):
-    """Learn negatives from one half of U, and positives from the other less those.
+class APU(DeepPriorPU):
+    """Two halves of U and corrected risks, for shifted positives.
+
+    Learn negatives from one half of U, and positives from the other less those.
 
     P only helps to find negatives in the first half; what a positive looks like is
     learned from the second. ``fit`` is given one U, so both halves are drawn from it.
-
-    Parameters
-    ----------
-    variant : {"purr", "wuu", "apnu"}, default="purr"
-        ``"purr"``: one step. ``"wuu"``: a first network weighs the rows of the first
-        half. ``"apnu"``: the same, and P counts as positive too.
-    rho : float, default=0.5
-        ``"apnu"`` only: how much the second half counts against P; 1 is ``"wuu"``.
-    validation : float, default=0.0
-        Share of P and U held out; of each network the epoch with the least risk on it
-        is kept, as in the paper. 0 keeps the last ones.
-    prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
-        As in :class:`denspu.methods._deep.DeepPU`; ``epochs`` of each network.
-    max_seconds, random_state, device, verbose
-        As everywhere.
 
     Attributes
     ----------
@@ -53,53 +36,35 @@ class APU(DeepPU):
         Of the network that weighs rows, where the variant has one.
     """
 
-    uses_known_negatives: ClassVar[bool] = False
-    _rules: ClassVar[Rules] = {
-        **DeepPU._rules,
-        "variant": (OneOf("purr", "wuu", "apnu"),),
-        "rho": (Number(0, 1),),
-        "validation": (Number(0, 0.5),),
-    }
+    about = About(
+        key="apu",
+        paper="Hammoudeh and Lowd 2020, aPU",
+        reference_licence="MIT",
+        assumption="SAR",
+        uses_known_negatives=False,
+    )
 
-    def __init__(
-        self,
-        *,
-        variant: Literal["purr", "wuu", "apnu"] = "purr",
-        rho: float = 0.5,
-        validation: float = 0.0,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Scenario = "one-sample",
-        encoder: Any = None,
-        network: Any = "auto",
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        lr: float | Auto = "auto",
-        weight_decay: float = 5e-3,
-        max_seconds: float | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            prior=prior,
-            scenario=scenario,
-            encoder=encoder,
-            network=network,
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            max_seconds=max_seconds,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.variant = variant
-        self.rho = rho
-        self.validation = validation
+    variant: Literal["purr", "wuu", "apnu"] = setting(
+        "purr",
+        OneOf("purr", "wuu", "apnu"),
+        doc='``"purr"``: one step. ``"wuu"``: a first network weighs the rows of the '
+        'first half. ``"apnu"``: the same, and P counts as positive too.',
+    )
+    rho: float = setting(
+        0.5,
+        Number(0, 1),
+        doc='``"apnu"`` only: how much the second half counts against P; 1 is '
+        '``"wuu"``.',
+    )
+    validation: float = setting(
+        0.0,
+        Number(0, 0.5),
+        doc="Share of P and U held out; of each network the epoch with the least risk "
+        "on it is kept, as in the paper. 0 keeps the last ones.",
+    )
 
     def _learn(self, task: Task) -> None:
-        split = split_off(task, self.validation, "apu")
+        split = task.split_off(self.validation, "apu")
         learned = _Halves.of(task, task.positive, task.pool)
         held = None
         if split is not None and len(split.held_pool) > 1:
@@ -114,10 +79,9 @@ class APU(DeepPU):
         self.module_ = task.network()
         self.history_ = task.train(
             self.module_,
-            SetsLoss(task.as_float, risk),
+            task.loss(risk, numbered=True),
             "apu",
-            batches=three_sets(
-                task,
+            batches=task.batches_beside(
                 learned.first,
                 max(1, task.batch_size // 2),
                 positive=learned.positive,
@@ -126,13 +90,13 @@ class APU(DeepPU):
             hooks=[] if held is None else [_keep_least(task, held, risk)],
         )
 
-    def _recursive(self, task: Task) -> SetsRisk:
+    def _recursive(self, task: Task) -> Risk:
         def risk(p: Tensor, second: Tensor, first: Tensor, *numbers: Tensor) -> Tensor:
             return recursive_risk(p, first, second, task.prior, task.prior)
 
         return risk
 
-    def _weighted(self, task: Task, learned: _Halves, held: _Halves | None) -> SetsRisk:
+    def _weighted(self, task: Task, learned: _Halves, held: _Halves | None) -> Risk:
         negative = self._negative_share(task, learned, held)
         rho = self.rho if self.variant == "apnu" else 1.0
 
@@ -154,7 +118,7 @@ class APU(DeepPU):
 
         hooks = []
         if held is not None:
-            hooks = [keep_best(task, (held.positive, held.first), risk)]
+            hooks = [task.keep_best((held.positive, held.first), risk)]
         module = task.network("first weights")
         self.first_history_ = task.train(
             module,
@@ -185,8 +149,8 @@ class _Halves:
         return cls(positive, order[: len(order) // 2], order[len(order) // 2 :])
 
 
-def _keep_least(task: Task, held: _Halves, risk: SetsRisk) -> Hook:
+def _keep_least(task: Task, held: _Halves, risk: Risk) -> Hook:
     """Return the hook that keeps the weights with the least risk on held-out rows."""
     sets = (held.positive, held.second, held.first)
     numbers = [task.index(rows).to(task.device) for rows in sets]
-    return keep_best(task, sets, lambda *logits: risk(*logits, *numbers))
+    return task.keep_best(sets, lambda *logits: risk(*logits, *numbers))

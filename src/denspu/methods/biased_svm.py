@@ -8,19 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from denspu._parameters import Whole
-from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
-from denspu.base import Rules
-from denspu.methods._estimator import (
-    ESTIMATOR_RULES,
-    EstimatorPU,
-    EstimatorTask,
-    margins,
-)
+from denspu._parameters import About, Whole, setting
+from denspu._typing import BoolArray, IntArray
+from denspu.methods._classical import EstimatorPU, EstimatorTask
 
 COSTS = (0.1, 1.0)
 """Costs tried for a row of U on the wrong side."""
@@ -39,43 +33,24 @@ class Costs:
 
 
 class BiasedSVM(EstimatorPU):
-    """Make errors on P cost more than errors on U, by as much as held-out rows ask for.
+    """Errors on P cost more than errors on U.
+
+    Make errors on P cost more than errors on U, by as much as held-out rows ask for.
 
     Errors on ``known_negative`` rows cost as much as those on P.
-
-    Parameters
-    ----------
-    folds : int, default=3
-        Parts of the rows by which the two costs are chosen.
-    estimator : "auto", str or object, default="auto"
-        A classifier that can weigh rows: a kernel machine, or boosted trees beyond
-        10,000 rows.
-    encoder, random_state, device, verbose
-        As everywhere.
 
     Attributes
     ----------
     costs_ : Costs
     """
 
-    _rules: ClassVar[Rules] = {**ESTIMATOR_RULES, "folds": (Whole(2, 100),)}
+    about = About(
+        key="biased_svm", paper="Liu et al. 2003, Biased SVM", scenario="one-sample"
+    )
 
-    def __init__(
-        self,
-        *,
-        folds: int = 3,
-        estimator: Any = "auto",
-        encoder: Any = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.folds = folds
-        self.estimator = estimator
-        self.encoder = encoder
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    folds: int = setting(
+        3, Whole(2, 100), doc="Parts of the rows by which the two costs are chosen."
+    )
 
     def _train(self, task: EstimatorTask) -> None:
         fold = task.folds(self.folds)
@@ -83,9 +58,6 @@ class BiasedSVM(EstimatorPU):
         self.costs_ = max(tried, key=lambda costs: costs.criterion)
         everything = np.arange(len(task.positive))
         self.estimator_ = fitted(task, everything, self.costs_, "final")
-
-    def _score(self, rows: Any) -> FloatArray:
-        return margins(self.estimator_, rows)
 
 
 def judge(task: EstimatorTask, fold: IntArray, cost: float, ratio: float) -> Costs:

@@ -3,21 +3,22 @@
 Sevetlidis, Pavlidis, Mouroutsos and Gasteratos, "Dens-PU: PU Learning with
 Density-Based Positive Labeled Augmentation".
 
-The parts are chosen in ``_presets.py``, the boundary is drawn in ``_bounding.py``, and
-the walk ends in ``_refining.py`` or, as in the paper, in ``_paper_ending.py``.
+The parts are chosen in ``_presets.py``, the boundary is drawn in ``_boundary.py``, and
+the walk ends in ``_labels.py`` or, as in the paper, in ``_take_papers_ending`` below.
 """
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from denspu._folds import groups_argument
 from denspu._machine import Deadline, resolve_device
-from denspu._parameters import Number, OneOf, Part, Whole, setting
+from denspu._parameters import About, Number, OneOf, Part, Whole, setting
 from denspu._progress import Stages
 from denspu._random import Randomness
 from denspu._registry import (
@@ -27,25 +28,33 @@ from denspu._registry import (
     refuse_kind,
     registry,
     resolve_part,
+    takes_rows,
 )
 from denspu._share import Share, known_share
-from denspu._typing import FloatArray, RandomState
-from denspu._validation import PUInput, allows_nan, check_embedding, validate_X
-from denspu.base import Rules, forget, in_fixed_rows
+from denspu._typing import FloatArray, IntArray, RandomState
+from denspu._validation import PUInput, take_rows, validate_X
+from denspu.base import BoundaryResult, forget, in_fixed_rows
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._base import PUClassifier
-from denspu.methods._boundary import FOLDS, leaves_itself_out
-from denspu.methods._bounding import Bounded, bound
+from denspu.methods._boundary import (
+    FOLDS,
+    BoundaryParts,
+    Bounded,
+    bound,
+    fair_scores,
+    leaves_itself_out,
+)
 from denspu.methods._checkpoint import (
     CHECKPOINT_DOC,
     CHECKPOINT_RULE,
     fit_encoder,
 )
-from denspu.methods._paper_ending import (
-    choose_negatives,
-    classified,
-    classify,
-    seen_by,
+from denspu.methods._labels import (
+    first_labels,
+    refine,
+    sees_input,
+    share_of,
+    warn_if_few,
 )
 from denspu.methods._presets import (
     choose_parts,
@@ -56,17 +65,15 @@ from denspu.methods._presets import (
     warn_if_untimed,
 )
 from denspu.methods._prior import PRIOR_RULE
-from denspu.methods._refining import label, refine, sees_input, share_of
 
-PART_KINDS: dict[str, Kind] = {
-    "encoder": "encoder",
-    "densifier": "densifier",
-    "detector": "detector",
-    "selector": "selector",
-    "classifier": "classifier",
-    "refiner": "refiner",
-}
-
+PARTS: tuple[Kind, ...] = (
+    "encoder",
+    "densifier",
+    "detector",
+    "selector",
+    "classifier",
+    "refiner",
+)
 
 ENCODER_SHARE = 0.6
 """Part of ``max_seconds`` that goes to the encoder."""
@@ -88,7 +95,7 @@ FORGOTTEN = (
 
 
 class DensPU(PUClassifier):
-    """Learn from labelled positives and unlabelled rows by density.
+    """Boundary around densified positives; P against the surest outside it.
 
     An encoder is learned (1) and applied (2), the positives' embeddings may be made
     denser (3), and a detector draws a boundary around them (4). The paper then ranks
@@ -97,43 +104,6 @@ class DensPU(PUClassifier):
     steps: it starts from a label for every row of U and goes on in rounds. Every step
     is a part that can be replaced, by key or by an object, and nested parameters are
     set with ``part__name``.
-
-    Parameters
-    ----------
-    preset : {None, "paper"}, default=None
-        ``"paper"`` takes every part and number from the paper (for images); ``None``
-        chooses parts that suit the data. Parts given explicitly win.
-    encoder, densifier, detector : str or object, default="auto"
-        The parts of the boundary; ``denspu list`` names those that exist.
-    refiner : str, object or None, default="auto"
-        How first labels of U become a classifier. ``"auto"`` looks at the data and at
-        how many of U seem positive. ``None`` takes the paper's ending.
-    selector, classifier : str or object, default="auto"
-        The paper's ending: which of U are taken as negatives, and what learns them.
-        Giving one of them asks for that ending.
-    contamination : "auto", "ratio", "heldout" or float, default="auto"
-        Where the boundary lies. ``"ratio"`` is the paper's C = |Z_L| / |Z_ν|;
-        ``"heldout"`` leaves a tenth of held-out positives outside; a number is the
-        share of the training embeddings left outside. ``"auto"`` is ``"ratio"`` in the
-        paper's preset and ``"heldout"`` otherwise.
-    classify_on : {"auto", "input", "embedding"}, default="auto"
-        What the classifier sees. ``"auto"``: images for networks, else embeddings.
-    checks : int from 0 to 5 or "auto", default="auto"
-        How many fifths of the positives are held out in turn to judge the boundary.
-    prior : float or "estimate", default="estimate"
-        Share of positives in all rows, P and U together. A number is taken as known:
-        ``labels_`` calls so many of U positive, and new rows are cut at the same score.
-        It helps where labels are not given at random, for then P and U alone do not
-        tell the share. The paper's ending has no use for it.
-    max_seconds : float or None, default=None
-        About how long ``fit`` may take: networks train fewer epochs, and ``stages_``
-        says how many, so that the run can be repeated without the clock.
-    checkpoint : str, Path or None, default=None
-        Folder in which the encoder's training is kept, and in the end the encoder: a
-        second fit on the same rows with the same settings goes on from there.
-    random_state : int, generator or None, default=None
-    device : str, default="auto"
-    verbose : int, default=0
 
     Attributes
     ----------
@@ -169,97 +139,129 @@ class DensPU(PUClassifier):
     ['encode', 'densify', 'boundary', 'label', 'refine']
     """
 
-    _rules: ClassVar[Rules] = {
-        "preset": (OneOf(None, "paper"),),
-        **{name: (Part(kind),) for name, kind in PART_KINDS.items()},
-        "refiner": (OneOf(None), Part("refiner")),
-        "contamination": (
-            OneOf("auto", "ratio", "heldout"),
-            Number(0, 0.5, "right"),
-        ),
-        "classify_on": (OneOf("auto", "input", "embedding"),),
-        "checks": (OneOf("auto"), Whole(0, FOLDS)),
-        "prior": PRIOR_RULE,
-        "max_seconds": (OneOf(None), Number(0, closed="neither")),
-        "verbose": (Whole(0),),
-    }
+    about = About(
+        key="dens_pu",
+        paper="Sevetlidis et al. 2023, Dens-PU",
+        deep=True,
+        inputs=("table", "image", "text"),
+    )
 
+    preset: Literal["paper"] | None = setting(
+        None,
+        OneOf(None, "paper"),
+        doc='``"paper"`` takes every part and number from the paper (for images); '
+        "``None`` chooses parts that suit the data. Parts given explicitly win.",
+    )
+    encoder: Any = setting(
+        "auto",
+        Part("encoder"),
+        doc="The first part of the boundary; ``denspu list`` names those that exist.",
+    )
+    densifier: Any = setting("auto", Part("densifier"), doc="The second part.")
+    detector: Any = setting("auto", Part("detector"), doc="The third part.")
+    refiner: Any = setting(
+        "auto",
+        OneOf(None),
+        Part("refiner"),
+        doc='How first labels of U become a classifier. ``"auto"`` looks at the data '
+        "and at how many of U seem positive. ``None`` takes the paper's ending.",
+    )
+    selector: Any = setting(
+        "auto",
+        Part("selector"),
+        doc="The paper's ending: which of U are taken as negatives. Giving it asks for "
+        "that ending.",
+    )
+    classifier: Any = setting(
+        "auto",
+        Part("classifier"),
+        doc="The paper's ending: what learns P against the negatives. Giving it asks "
+        "for that ending.",
+    )
+    contamination: float | Literal["auto", "ratio", "heldout"] = setting(
+        "auto",
+        OneOf("auto", "ratio", "heldout"),
+        Number(0, 0.5, "right"),
+        doc='Where the boundary lies. ``"ratio"`` is the paper\'s C = |Z_L| / |Z_ν|; '
+        '``"heldout"`` leaves a tenth of held-out positives outside; a number is the '
+        'share of the training embeddings left outside. ``"auto"`` is ``"ratio"`` in '
+        'the paper\'s preset and ``"heldout"`` otherwise.',
+    )
+    classify_on: Literal["auto", "input", "embedding"] = setting(
+        "auto",
+        OneOf("auto", "input", "embedding"),
+        doc='What the classifier sees. ``"auto"``: images for networks, else '
+        "embeddings.",
+    )
+    checks: int | Literal["auto"] = setting(
+        "auto",
+        OneOf("auto"),
+        Whole(0, FOLDS),
+        doc="How many fifths of the positives are held out in turn to judge the "
+        "boundary.",
+    )
+    prior: float | Literal["estimate"] = setting(
+        "estimate",
+        *PRIOR_RULE,
+        doc="Share of positives in all rows, P and U together. A number is taken as "
+        "known: ``labels_`` calls so many of U positive, and new rows are cut at the "
+        "same score. It helps where labels are not given at random, for then P and U "
+        "alone do not tell the share. The paper's ending has no use for it.",
+    )
+    max_seconds: float | None = setting(
+        None,
+        OneOf(None),
+        Number(0, closed="neither"),
+        doc="About how long ``fit`` may take: networks train fewer epochs, and "
+        "``stages_`` says how many, so that the run can be repeated without the clock.",
+    )
     checkpoint: str | Path | None = setting(None, *CHECKPOINT_RULE, doc=CHECKPOINT_DOC)
-
-    def __init__(
-        self,
-        *,
-        preset: Literal["paper"] | None = None,
-        encoder: Any = "auto",
-        densifier: Any = "auto",
-        detector: Any = "auto",
-        selector: Any = "auto",
-        classifier: Any = "auto",
-        refiner: Any = "auto",
-        contamination: float | Literal["auto", "ratio", "heldout"] = "auto",
-        classify_on: Literal["auto", "input", "embedding"] = "auto",
-        checks: int | Literal["auto"] = "auto",
-        prior: float | Literal["estimate"] = "estimate",
-        max_seconds: float | None = None,
-        checkpoint: str | Path | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.preset = preset
-        self.encoder = encoder
-        self.densifier = densifier
-        self.detector = detector
-        self.selector = selector
-        self.classifier = classifier
-        self.refiner = refiner
-        self.contamination = contamination
-        self.classify_on = classify_on
-        self.checks = checks
-        self.prior = prior
-        self.max_seconds = max_seconds
-        self.checkpoint = checkpoint
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    random_state: RandomState = setting(None, doc="Makes a fit repeatable.")
+    device: str = setting("auto", doc="Where networks are trained, if there are any.")
+    verbose: int = setting(0, Whole(0), doc="1 shows what takes long.")
 
     # --- the walk --------------------------------------------------------------------
 
     def _fit(self, data: PUInput, randomness: Randomness) -> None:
         deadline = Deadline(self.max_seconds)
         self.device_ = str(resolve_device(self.device))
-        parts, settings = choose_parts(self, data, self.device_)
-        warn_if_ending_unused(self, parts)
+        chosen, settings = choose_parts(self, data, self.device_)
+        warn_if_ending_unused(self, chosen)
         warn_if_prior_unused(self)
         known = self._known_share(data)
         for name in FORGOTTEN:
             forget(self, name)
-        self._prepare(parts, data, randomness)
+        self._prepare(chosen, data, randomness)
         warn_if_untimed(self)
         give_time(self.encoder_, deadline.part(ENCODER_SHARE).seconds)
         self.stages_ = Stages()
         Z = self._encode(data)
-        if parts["refiner"] is not None and not leaves_itself_out(self.detector_):
-            settings["checks"] = FOLDS  # first labels need every positive held out once
-        bounded = self._bound(Z, data, settings, randomness)
-        if parts["refiner"] is None:
-            self.negative_index_ = choose_negatives(self, Z, data, randomness)
-            classify(self, Z, data)
-            return
-        first = label(
-            Z, data, self.densifier_, bounded, randomness, self.stages_, known
+        parts = BoundaryParts(
+            self.densifier_, self.detector_, settings["contamination"], randomness
         )
+        checks = settings["checks"]
+        if chosen["refiner"] is not None and not leaves_itself_out(self.detector_):
+            checks = FOLDS  # first labels need every positive held out once
+        bounded = self._bound(Z, data, parts, checks)
+        if chosen["refiner"] is None:
+            self._take_papers_ending(Z, data, randomness)
+            return
+        warn_if_few(data, known is not None)
+        with self.stages_.stage("label") as facts:
+            scores = fair_scores(Z, data, parts, bounded)
+            first = first_labels(*scores, data, randomness.numpy("label"), known)
+            facts.update(first.facts())
         self._remember(share_of(first.prior, data))
         if not hasattr(self, "refiner_"):
-            chosen = choose_refiner(data, first, self.encoder_, self.device_)
-            self._prepare_refiner(chosen, data, randomness)
-        refined = refine(
+            refiner = choose_refiner(data, first, self.encoder_, self.device_)
+            self._prepare_refiner(refiner, data, randomness)
+        share = refine(
             self.refiner_, self.encoder_, Z, data, first, deadline, self.stages_
         )
         self.labels_ = self.refiner_.labels_
         if hasattr(self.refiner_, "unseen_scores_"):
             self.unseen_scores_ = self.refiner_.unseen_scores_
-        self._remember(refined)
+        self._remember(share)
 
     def _learns_from_prior(self) -> bool:
         return not takes_papers_ending(self)
@@ -274,18 +276,23 @@ class DensPU(PUClassifier):
         return known_share(float(self.prior), data)
 
     def _prepare(
-        self, parts: dict[str, Any], data: PUInput, randomness: Randomness
+        self, chosen: dict[str, Any], data: PUInput, randomness: Randomness
     ) -> None:
         """Build what is known before the walk, so that a wrong part costs no time."""
-        self.encoder_ = self._part("encoder", parts["encoder"], randomness)
-        self.densifier_ = self._part("densifier", parts["densifier"], randomness)
-        self.detector_: Any = self._part("detector", parts["detector"], randomness)
+        self.encoder_ = self._part("encoder", chosen["encoder"], randomness)
+        self.densifier_ = self._part("densifier", chosen["densifier"], randomness)
+        self.detector_: Any = self._part("detector", chosen["detector"], randomness)
         refuse_kind(self.encoder_, data.kind, "encoder")
-        refiner = parts["refiner"]
+        refiner = chosen["refiner"]
         if refiner is None:
-            self.selector_ = self._part("selector", parts["selector"], randomness)
-            self.classifier_ = self._part("classifier", parts["classifier"], randomness)
-            self.classify_on_ = seen_by(self.classifier_, self.classify_on, data.kind)
+            self.selector_ = self._part("selector", chosen["selector"], randomness)
+            self.classifier_ = self._part(
+                "classifier", chosen["classifier"], randomness
+            )
+            self.classify_on_ = self.classify_on
+            if self.classify_on == "auto":
+                whole = takes_rows(self.classifier_, data.kind)
+                self.classify_on_ = "input" if whole else "embedding"
             sees = data.kind if self.classify_on_ == "input" else "table"
             refuse_kind(self.classifier_, sees, "classifier")
         elif not (isinstance(refiner, str) and refiner == "auto"):
@@ -299,9 +306,9 @@ class DensPU(PUClassifier):
         refuse_kind(refiner, sees, "refiner")
         self.refiner_ = refiner
 
-    def _part(self, name: str, value: Any, randomness: Randomness) -> Any:
+    def _part(self, name: Kind, value: Any, randomness: Randomness) -> Any:
         """Return a part ready to be fitted: named or given, seeded, on the device."""
-        part = resolve_part(value, PART_KINDS[name], argument=name)
+        part = resolve_part(value, name, argument=name)
         return prepare_part(
             part, randomness, name, device=self.device_, verbose=self.verbose
         )
@@ -318,27 +325,10 @@ class DensPU(PUClassifier):
                 facts.update(self.encoder_.facts())
         return Z
 
-    def _embed(self, X: Any) -> FloatArray:
-        return check_embedding(
-            self.encoder_.transform(X), argument="the encoder's output"
-        )
-
     def _bound(
-        self,
-        Z: FloatArray,
-        data: PUInput,
-        settings: dict[str, Any],
-        randomness: Randomness,
+        self, Z: FloatArray, data: PUInput, parts: BoundaryParts, checks: int
     ) -> Bounded:
-        found = bound(
-            Z,
-            data,
-            self.densifier_,
-            self.detector_,
-            settings,
-            randomness,
-            self.stages_,
-        )
+        found = bound(Z, data, parts, checks, self.stages_)
         self.detector_ = found.detector
         self.unlabeled_index_ = np.flatnonzero(data.unlabeled)
         self.unlabeled_scores_, self.unlabeled_inlier_ = found.scores, found.inlier
@@ -350,6 +340,45 @@ class DensPU(PUClassifier):
         inside = share.to("unlabeled")
         self.prior_in_unlabeled_, self.prior_interval_ = inside.value, inside.interval
         self.prior_ = share.to("all").value
+
+    # --- the paper's ending ----------------------------------------------------------
+
+    def _take_papers_ending(
+        self, Z: FloatArray, data: PUInput, randomness: Randomness
+    ) -> None:
+        """Take sure negatives, and fit a classifier of P against them."""
+        with self.stages_.stage("select") as facts:
+            chosen = self.selector_.select(
+                BoundaryResult(
+                    scores=self.unlabeled_scores_,
+                    inlier=self.unlabeled_inlier_,
+                    n_positive=int(data.positive.sum()),
+                    Z_unlabeled=Z[data.unlabeled],
+                    Z_positive=Z[data.positive],
+                ),
+                randomness.numpy("select"),
+            )
+            # Surest first, known ones behind them, each row once.
+            negative = self.unlabeled_index_[chosen]
+            known: IntArray = np.flatnonzero(data.known_negative)
+            known = known[~np.isin(known, negative)]
+            self.negative_index_ = np.concatenate([negative, known])
+            facts["selector"] = type(self.selector_).__name__
+            facts["negatives"] = len(self.negative_index_)
+            facts["known_negatives"] = int(data.known_negative.sum())
+        positive = np.flatnonzero(data.positive)
+        rows = np.concatenate([positive, self.negative_index_])
+        target = (np.arange(len(rows)) < len(positive)).astype(np.int64)
+        source = data.X if self.classify_on_ == "input" else Z
+        with self.stages_.stage("classify") as facts:
+            together = groups_argument(self.classifier_, data.groups, rows)
+            self.classifier_.fit(take_rows(source, rows), target, **together)
+            facts["classifier"] = type(self.classifier_).__name__
+            facts["sees"] = self.classify_on_
+            facts["positives"] = len(positive)
+            facts["negatives"] = len(self.negative_index_)
+            if hasattr(self.classifier_, "facts"):
+                facts.update(self.classifier_.facts())
 
     # --- answers ---------------------------------------------------------------------
 
@@ -371,7 +400,7 @@ class DensPU(PUClassifier):
         """Return how far inside the boundary rows lie; below 0 is outside."""
         check_is_fitted(self)
         Z = self._embed(validate_X(self, X, reset=False))
-        return self.detector_.score_samples(Z) - self.detector_.threshold_
+        return np.asarray(self.detector_.score_samples(Z) - self.detector_.threshold_)
 
     # --- parameters ------------------------------------------------------------------
 
@@ -380,23 +409,24 @@ class DensPU(PUClassifier):
         nested = {name: value for name, value in params.items() if "__" in name}
         super().set_params(**{k: v for k, v in params.items() if k not in nested})
         for name in nested:
-            part = name.partition("__")[0]
-            value = getattr(self, part, None)
-            if part not in PART_KINDS or not (value is None or isinstance(value, str)):
+            part = next((p for p in PARTS if p == name.partition("__")[0]), None)
+            value = None if part is None else getattr(self, part)
+            if part is None or not (value is None or isinstance(value, str)):
                 continue
             if value is None or value == "auto":
-                example = next(iter(registry().of_kind(PART_KINDS[part])))
+                example = next(iter(registry().of_kind(part)))
                 raise InvalidParameterError(
                     f"{name} cannot be set while {part}={value!r}. Name the part "
                     f"first: {part}='{example}', say."
                 )
-            setattr(self, part, registry().get(value, PART_KINDS[part]).build())
+            setattr(self, part, registry().get(value, part).build())
         return super().set_params(**nested)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        encoder = self.encoder
-        tags.input_tags.allow_nan = encoder in ("auto", "tabular", "contrastive") or (
-            not isinstance(encoder, str | type) and allows_nan(encoder)
-        )
-        return tags
+
+def classified(classifier: Any, rows: Any) -> FloatArray:
+    """Return how positive a fitted classifier calls rows: its margin, or log-odds."""
+    if hasattr(classifier, "decision_function"):
+        return np.asarray(classifier.decision_function(rows))
+    column = list(classifier.classes_).index(1)
+    proba = np.clip(classifier.predict_proba(rows)[:, column], 1e-12, 1)
+    return np.log(proba) - np.log1p(-np.minimum(proba, 1 - 1e-12))

@@ -6,7 +6,7 @@ Positive-Unlabeled Learning", 2018 (New Frontiers in Mining Complex Patterns).
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -14,23 +14,16 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 from denspu._folds import make_folds
-from denspu._parameters import Number, OneOf, Part, Whole
+from denspu._parameters import About, Number, OneOf, Part, Whole, setting
 from denspu._registry import prepare_part, resolve_part
-from denspu._typing import FloatArray, IntArray, RandomState
-from denspu.base import Rules
-from denspu.methods._estimator import (
-    ESTIMATOR_RULES,
+from denspu._typing import FloatArray, IntArray, Scenario
+from denspu.methods._classical import (
     EstimatorPU,
     EstimatorTask,
-    margins,
-)
-from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE
-from denspu.methods._reliable import (
     copies_expected,
-    positives_against,
-    reliable,
     warn_of_copies,
 )
+from denspu.methods._prior import prior_setting, scenario_setting
 from denspu.methods.one_class import fit_detector
 from denspu.refinement.posterior import cut_at
 
@@ -42,26 +35,9 @@ COMPONENTS = (1, 2, 3, 5, 8)
 
 
 class DensityEstimator(EstimatorPU):
-    """Fit a density to P, take the least dense rows of U as negatives, and classify.
+    """Rows of U where P is least dense against P.
 
-    Parameters
-    ----------
-    density : "mixture", "kernel", str or object, default="kernel"
-        ``"mixture"``: Gaussians with diagonal covariance, their number by the Bayesian
-        information criterion. ``"kernel"``: a kernel density, its width by held-out
-        likelihood. Or a registered detector, or an object with ``fit`` and
-        ``score_samples``.
-    negatives : float, default=0.8
-        Share of the expected negatives in U that are taken, those of lowest density.
-    max_dims : int, default=20
-        Principal components on which the two densities are estimated.
-    prior : float or "estimate", default="estimate"
-        Share of positives in the population: in all rows (one-sample), or in U.
-    scenario : {"one-sample", "two-sample"}, default="one-sample"
-    estimator : "auto", str or object, default="auto"
-        The classifier: a kernel machine, or boosted trees beyond 10,000 rows.
-    encoder, random_state, device, verbose
-        As everywhere.
+    Fit a density to P, take the least dense rows of U as negatives, and classify.
 
     Attributes
     ----------
@@ -71,39 +47,34 @@ class DensityEstimator(EstimatorPU):
     prior_, prior_in_unlabeled_ : float
     """
 
-    _rules: ClassVar[Rules] = {
-        **ESTIMATOR_RULES,
-        "density": (OneOf("mixture", "kernel"), Part("detector")),
-        "negatives": (Number(0, 1, "right"),),
-        "max_dims": (Whole(1),),
-        "prior": PRIOR_RULE,
-        "scenario": SCENARIO_RULE,
-    }
+    about = About(
+        key="density_estimator",
+        paper="Basile et al. 2018, Density estimators for PU learning",
+        needs_prior=True,
+    )
 
-    def __init__(
-        self,
-        *,
-        density: Any = "kernel",
-        negatives: float = 0.8,
-        max_dims: int = 20,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Literal["one-sample", "two-sample"] = "one-sample",
-        estimator: Any = "auto",
-        encoder: Any = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.density = density
-        self.negatives = negatives
-        self.max_dims = max_dims
-        self.prior = prior
-        self.scenario = scenario
-        self.estimator = estimator
-        self.encoder = encoder
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    density: Any = setting(
+        "kernel",
+        OneOf("mixture", "kernel"),
+        Part("detector"),
+        doc='``"mixture"``: Gaussians with diagonal covariance, their number by the '
+        'Bayesian information criterion. ``"kernel"``: a kernel density, its width by '
+        "held-out likelihood. Or a registered detector, or an object with ``fit`` and "
+        "``score_samples``.",
+    )
+    negatives: float = setting(
+        0.8,
+        Number(0, 1, "right"),
+        doc="Share of the expected negatives in U that are taken, those of lowest "
+        "density.",
+    )
+    max_dims: int = setting(
+        20,
+        Whole(1),
+        doc="Principal components on which the two densities are estimated.",
+    )
+    prior: float | Literal["estimate"] = prior_setting()
+    scenario: Scenario = scenario_setting()
 
     def _uses_embedding(self) -> bool:
         return True
@@ -115,8 +86,8 @@ class DensityEstimator(EstimatorPU):
         )
         free = scores[task.free]
         cut = cut_at(free, 1 - self.negatives * (1 - inside))
-        self.negative_index_ = reliable(task, scores < cut, scores)
-        self.estimator_ = positives_against(task, self.negative_index_, "final")
+        self.negative_index_ = task.reliable(scores < cut, scores)
+        self.estimator_ = task.positives_against(self.negative_index_, "final")
 
     def _densities(self, task: EstimatorTask) -> FloatArray:
         """Return how dense P is at every row."""
@@ -136,9 +107,6 @@ class DensityEstimator(EstimatorPU):
         part = prepare_part(part, task.randomness, "density", device=self.device_)
         self.density_ = fit_detector(part, task.Z, task.positive, task.free)
         return np.asarray(self.density_.score_samples(task.Z))
-
-    def _score(self, rows: Any) -> FloatArray:
-        return margins(self.estimator_, rows)
 
 
 def few_columns(Z: FloatArray, most: int, seed: int) -> FloatArray:

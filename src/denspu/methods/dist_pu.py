@@ -9,14 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
-from denspu._parameters import Number, OneOf
-from denspu._typing import RandomState
-from denspu.base import Rules
+from denspu._parameters import About, Number, OneOf, setting
 from denspu.losses import (
     beta_share,
     entropy,
@@ -26,9 +23,7 @@ from denspu.losses import (
     random_order,
 )
 from denspu.losses.risk import CLAMP
-from denspu.methods._deep import Auto, DeepPU
-from denspu.methods._prior import Scenario
-from denspu.methods._several import look
+from denspu.methods._deep import Auto, DeepPriorPU
 from denspu.methods._task import Task
 from denspu.training import History, Hook, TrainState
 from denspu.training.batches import Batch
@@ -87,7 +82,7 @@ class MainPhase(Hook):
 
     def on_train_start(self, state: TrainState) -> None:
         """Write the first pseudo-labels."""
-        found = look(state.module, self.task, self.task.pool, state.module)
+        found = self.task.look(state.module, self.task.pool, state.module)
         numbers = self.task.index(self.task.pool).to(self.loss.bank.device)
         self.loss.bank[numbers] = torch.sigmoid(found)
 
@@ -97,36 +92,13 @@ class MainPhase(Hook):
         self.loss.entropy_weight.fill_(self.most * (1 - math.cos(math.pi / 2 * done)))
 
 
-class DistPU(DeepPU):
-    """Make the mean answer 1 on P and the class prior on U, and each answer sure.
+class DistPU(DeepPriorPU):
+    """Mean answers that agree with the label distribution.
+
+    Make the mean answer 1 on P and the class prior on U, and each answer sure.
 
     A warm-up on the label distribution; then, with a new optimiser, mixup of the
     network's own answers beside it.
-
-    Parameters
-    ----------
-    warm_up : float, default=0.5
-        Share of the epochs spent on the warm-up.
-    lr : float or "auto", default=1e-4
-        Of the warm-up.
-    main_lr : float or "auto", default="auto"
-        Of the main phase; ``"auto"``: a tenth of ``lr``.
-    main_weight_decay : float, default=1e-3
-        Of the main phase; ``weight_decay`` is that of the warm-up.
-    warm_up_entropy : float, default=0.002
-        How much the entropy of the answers on U counts in the warm-up.
-    entropy_weight : float, default=0.004
-        The same at the end of the main phase, which begins at 0.
-    mixup_weight : float, default=5.0
-        How much the cross-entropy on mixed rows counts.
-    mixup_entropy : float, default=0.04
-        How much the entropy of the answers on mixed rows counts.
-    mixup_alpha : float, default=6.0
-        Rows are mixed in shares drawn from Beta(α, α).
-    prior, scenario, encoder, network, epochs, batch_size, weight_decay
-        As in :class:`denspu.methods._deep.DeepPU`; ``epochs`` of both phases together.
-    max_seconds, random_state, device, verbose
-        As everywhere.
 
     Attributes
     ----------
@@ -134,65 +106,48 @@ class DistPU(DeepPU):
         Of the warm-up; ``history_`` is that of the main phase.
     """
 
-    uses_known_negatives: ClassVar[bool] = False
-    _rules: ClassVar[Rules] = {
-        **DeepPU._rules,
-        "warm_up": (Number(0, 1, "neither"),),
-        "main_lr": (OneOf("auto"), Number(0, closed="neither")),
-        "main_weight_decay": (Number(0),),
-        "warm_up_entropy": (Number(0),),
-        "entropy_weight": (Number(0),),
-        "mixup_weight": (Number(0),),
-        "mixup_entropy": (Number(0),),
-        "mixup_alpha": (Number(0, closed="neither"),),
-    }
+    about = About(
+        key="dist_pu", paper="Zhao et al. 2022, Dist-PU", uses_known_negatives=False
+    )
 
-    def __init__(
-        self,
-        *,
-        warm_up: float = 0.5,
-        main_lr: float | Auto = "auto",
-        main_weight_decay: float = 1e-3,
-        warm_up_entropy: float = 0.002,
-        entropy_weight: float = 0.004,
-        mixup_weight: float = 5.0,
-        mixup_entropy: float = 0.04,
-        mixup_alpha: float = 6.0,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Scenario = "one-sample",
-        encoder: Any = None,
-        network: Any = "auto",
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        lr: float | Auto = 1e-4,
-        weight_decay: float = 5e-3,
-        max_seconds: float | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            prior=prior,
-            scenario=scenario,
-            encoder=encoder,
-            network=network,
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            max_seconds=max_seconds,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.warm_up = warm_up
-        self.main_lr = main_lr
-        self.main_weight_decay = main_weight_decay
-        self.warm_up_entropy = warm_up_entropy
-        self.entropy_weight = entropy_weight
-        self.mixup_weight = mixup_weight
-        self.mixup_entropy = mixup_entropy
-        self.mixup_alpha = mixup_alpha
+    warm_up: float = setting(
+        0.5, Number(0, 1, "neither"), doc="Share of the epochs spent on the warm-up."
+    )
+    main_lr: float | Auto = setting(
+        "auto",
+        OneOf("auto"),
+        Number(0, closed="neither"),
+        doc='Of the main phase; ``"auto"``: a tenth of ``lr``.',
+    )
+    main_weight_decay: float = setting(
+        1e-3,
+        Number(0),
+        doc="Of the main phase; ``weight_decay`` is that of the warm-up.",
+    )
+    warm_up_entropy: float = setting(
+        0.002,
+        Number(0),
+        doc="How much the entropy of the answers on U counts in the warm-up.",
+    )
+    entropy_weight: float = setting(
+        0.004,
+        Number(0),
+        doc="The same at the end of the main phase, which begins at 0.",
+    )
+    mixup_weight: float = setting(
+        5.0, Number(0), doc="How much the cross-entropy on mixed rows counts."
+    )
+    mixup_entropy: float = setting(
+        0.04, Number(0), doc="How much the entropy of the answers on mixed rows counts."
+    )
+    mixup_alpha: float = setting(
+        6.0,
+        Number(0, closed="neither"),
+        doc="Rows are mixed in shares drawn from Beta(α, α).",
+    )
+    lr: float | Auto = setting(
+        1e-4, OneOf("auto"), Number(0, closed="neither"), doc="Of the warm-up."
+    )
 
     def _learn(self, task: Task) -> None:
         in_all = task.plan.epochs

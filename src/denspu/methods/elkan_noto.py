@@ -5,26 +5,23 @@ Elkan and Noto, "Learning Classifiers from Only Positive and Unlabeled Data", KD
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import logit
 
-from denspu._parameters import OneOf, Whole
-from denspu._typing import BoolArray, FloatArray, RandomState
-from denspu.base import Rules, forget
-from denspu.methods._calibration import (
+from denspu._parameters import About, OneOf, Whole, setting
+from denspu._typing import BoolArray, FloatArray, Scenario
+from denspu.base import forget
+from denspu.methods._classical import (
     CALIBRATION_RULE,
-    cross_calibrated,
-    learn_calibration,
-)
-from denspu.methods._estimator import (
-    ESTIMATOR_RULES,
     EstimatorPU,
     EstimatorTask,
+    cross_calibrated,
+    learn_calibration,
     margins,
 )
-from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE
+from denspu.methods._prior import PRIOR_RULE, scenario_setting
 
 MARGIN = 1e-3
 """Probabilities are kept inside (MARGIN, 1 - MARGIN) before they become log-odds."""
@@ -34,30 +31,9 @@ TIE = 1e-3
 
 
 class ElkanNoto(EstimatorPU):
-    """Learn g(x) = P(s = 1 | x), P against U, and divide by c = P(s = 1 | y = 1).
+    """P against U with probabilities, divided by the label frequency.
 
-    Parameters
-    ----------
-    variant : {"weighted", "adjusted"}, default="weighted"
-        ``"adjusted"``: p(y = 1 | x) = g(x) / c, so that the cut is g = c / 2.
-        ``"weighted"``: every row of U enters a second training twice, as a positive of
-        weight w(x) and as a negative of weight 1 - w(x).
-    calibration : {"isotonic", "sigmoid", None}, default="isotonic"
-        How scores of held-out rows become g; ``None`` trusts the classifier's own
-        probabilities.
-    folds : int, default=5
-        Parts of the rows; g of a row comes from a classifier that has not seen it. In
-        the two-sample scenario equal rows share a part, unless groups are given.
-    scenario : {"one-sample", "two-sample"}, default="one-sample"
-        Was P taken out of the sample whose rest is U, or drawn apart from it? Drawn
-        apart, c says nothing about U and the prior takes its place.
-    prior : float or "estimate", default="estimate"
-        Share of positives in U; used in the two-sample scenario only.
-    estimator : "auto", str or object, default="auto"
-        The classifier: a kernel machine, or boosted trees beyond 10,000 rows. A
-        registered key or any scikit-learn classifier may take its place.
-    encoder, random_state, device, verbose
-        As everywhere.
+    Learn g(x) = P(s = 1 | x), P against U, and divide by c = P(s = 1 | y = 1).
 
     Attributes
     ----------
@@ -65,39 +41,37 @@ class ElkanNoto(EstimatorPU):
         c, the mean of g over held-out labelled positives (e1).
     """
 
-    _rules: ClassVar[Rules] = {
-        **ESTIMATOR_RULES,
-        "variant": (OneOf("adjusted", "weighted"),),
-        "calibration": CALIBRATION_RULE,
-        "folds": (Whole(2, 100),),
-        "scenario": SCENARIO_RULE,
-        "prior": PRIOR_RULE,
-    }
+    about = About(
+        key="elkan_noto",
+        paper="Elkan and Noto 2008, Learning from only positive and unlabeled data",
+    )
 
-    def __init__(
-        self,
-        *,
-        variant: Literal["adjusted", "weighted"] = "weighted",
-        calibration: Literal["isotonic", "sigmoid"] | None = "isotonic",
-        folds: int = 5,
-        scenario: Literal["one-sample", "two-sample"] = "one-sample",
-        prior: float | Literal["estimate"] = "estimate",
-        estimator: Any = "auto",
-        encoder: Any = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.variant = variant
-        self.calibration = calibration
-        self.folds = folds
-        self.scenario = scenario
-        self.prior = prior
-        self.estimator = estimator
-        self.encoder = encoder
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    variant: Literal["adjusted", "weighted"] = setting(
+        "weighted",
+        OneOf("adjusted", "weighted"),
+        doc='``"adjusted"``: p(y = 1 | x) = g(x) / c, so that the cut is g = c / 2. '
+        '``"weighted"``: every row of U enters a second training twice, as a positive '
+        "of weight w(x) and as a negative of weight 1 - w(x).",
+    )
+    calibration: Literal["isotonic", "sigmoid"] | None = setting(
+        "isotonic",
+        CALIBRATION_RULE,
+        doc="How scores of held-out rows become g; ``None`` trusts the classifier's "
+        "own probabilities.",
+    )
+    folds: int = setting(
+        5,
+        Whole(2, 100),
+        doc="Parts of the rows; g of a row comes from a classifier that has not seen "
+        "it. In the two-sample scenario equal rows share a part, unless groups are "
+        "given.",
+    )
+    scenario: Scenario = scenario_setting()
+    prior: float | Literal["estimate"] = setting(
+        "estimate",
+        *PRIOR_RULE,
+        doc="Share of positives in U; used in the two-sample scenario only.",
+    )
 
     def _learns_from_known_negatives(self) -> bool:
         return self.variant == "weighted"

@@ -8,57 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from denspu._machine import Deadline
-from denspu._parameters import Number, Whole
-from denspu._typing import RandomState
-from denspu.base import Rules
+from denspu._parameters import About, Number, Whole, setting
 from denspu.losses import (
     discriminator_loss,
     negative_generator_loss,
     positive_generator_loss,
 )
-from denspu.methods._deep import Auto, DeepPU
-from denspu.methods._prior import Scenario
+from denspu.methods._deep import Auto, DeepPriorPU
 from denspu.methods._task import Task
 from denspu.training import Hook, Step, TensorBatches, TrainState
 from denspu.training.batches import Batch
 
 
-class GenPU(DeepPU):
-    """Two generators make up U; then made positives and negatives are told apart.
+class GenPU(DeepPriorPU):
+    """Generators of positives and negatives; a network on what they make.
+
+    Two generators make up U; then made positives and negatives are told apart.
 
     D_u tells U from the mixture of both generators, D_p tells P from made positives,
     D_n tells P from made negatives. Generators fool D_u and D_p, and the generator of
     negatives helps D_n: what it makes is not P. They work on flattened rows, or on the
     embedding of ``encoder``.
-
-    Parameters
-    ----------
-    lambda_p, lambda_u, lambda_n : float
-        Weights of the three discriminators for the generators.
-    gan_epochs : int, default=200
-        Passes over U of generators and discriminators.
-    gan_lr : float, default=1e-3
-        Their learning rate.
-    n_noise : int, default=32
-        Numbers that a row is made of.
-    width : int, default=128
-        Units of the hidden layers of generators and discriminators.
-    smear : float, default=0.1
-        Gaussian noise on what discriminators and the classifier see, for columns of
-        variance 1.
-    n_made : int, default=5000
-        Rows made for the classifier, positives and negatives by the prior.
-    prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
-        As in :class:`denspu.methods._deep.DeepPU`; ``epochs`` are the classifier's.
-    max_seconds, random_state, device, verbose
-        As everywhere.
 
     Attributes
     ----------
@@ -67,68 +44,45 @@ class GenPU(DeepPU):
     gan_history_ : History
     """
 
-    uses_known_negatives: ClassVar[bool] = False
-    _rules: ClassVar[Rules] = {
-        **DeepPU._rules,
-        "lambda_p": (Number(0),),
-        "lambda_u": (Number(0),),
-        "lambda_n": (Number(0),),
-        "gan_epochs": (Whole(1),),
-        "gan_lr": (Number(0, closed="neither"),),
-        "n_noise": (Whole(1),),
-        "width": (Whole(1),),
-        "smear": (Number(0),),
-        "n_made": (Whole(4),),
-    }
+    about = About(
+        key="gen_pu", paper="Hou et al. 2018, GenPU", uses_known_negatives=False
+    )
 
-    def __init__(
-        self,
-        *,
-        lambda_p: float = 1.0,
-        lambda_u: float = 1.0,
-        lambda_n: float = 1.0,
-        gan_epochs: int = 200,
-        gan_lr: float = 1e-3,
-        n_noise: int = 32,
-        width: int = 128,
-        smear: float = 0.1,
-        n_made: int = 5000,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Scenario = "one-sample",
-        encoder: Any = None,
-        network: Any = "auto",
-        epochs: int | Auto = 10,
-        batch_size: int | Auto = 256,
-        lr: float | Auto = 5e-4,
-        weight_decay: float = 5e-3,
-        max_seconds: float | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            prior=prior,
-            scenario=scenario,
-            encoder=encoder,
-            network=network,
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            max_seconds=max_seconds,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.lambda_p = lambda_p
-        self.lambda_u = lambda_u
-        self.lambda_n = lambda_n
-        self.gan_epochs = gan_epochs
-        self.gan_lr = gan_lr
-        self.n_noise = n_noise
-        self.width = width
-        self.smear = smear
-        self.n_made = n_made
+    lambda_p: float = setting(
+        1.0, Number(0), doc="Weights of the three discriminators for the generators."
+    )
+    lambda_u: float = setting(
+        1.0, Number(0), doc="Weights of the three discriminators for the generators."
+    )
+    lambda_n: float = setting(
+        1.0, Number(0), doc="Weights of the three discriminators for the generators."
+    )
+    gan_epochs: int = setting(
+        200, Whole(1), doc="Passes over U of generators and discriminators."
+    )
+    gan_lr: float = setting(
+        1e-3, Number(0, closed="neither"), doc="Their learning rate."
+    )
+    n_noise: int = setting(32, Whole(1), doc="Numbers that a row is made of.")
+    width: int = setting(
+        128,
+        Whole(1),
+        doc="Units of the hidden layers of generators and discriminators.",
+    )
+    smear: float = setting(
+        0.1,
+        Number(0),
+        doc="Gaussian noise on what discriminators and the classifier see, for "
+        "columns of variance 1.",
+    )
+    n_made: int = setting(
+        5000,
+        Whole(4),
+        doc="Rows made for the classifier, positives and negatives by the prior.",
+    )
+    epochs: int | Auto = setting(10)
+    batch_size: int | Auto = setting(256)
+    lr: float | Auto = setting(5e-4)
 
     def _learn(self, task: Task) -> None:
         scale = Scale.of(task)

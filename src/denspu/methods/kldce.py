@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.kernel_approximation import Nystroem
 
-from denspu._parameters import Number, OneOf, Whole
+from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._random import Randomness
 from denspu._share import Counts, Share
-from denspu._typing import FloatArray, RandomState
+from denspu._typing import FloatArray
 from denspu._validation import PUInput
-from denspu.base import Rules, forget
+from denspu.base import forget
 from denspu.exceptions import InvalidParameterError
-from denspu.methods._embedding import EmbeddingPU
-from denspu.methods._estimator import RowScale
+from denspu.methods._classical import EmbeddingPU, RowScale
 from denspu.methods._prior import PRIOR_RULE, resolve_prior
 
 SMOOTH = 0.1
@@ -38,39 +37,13 @@ FEW_GROUPS = 5
 
 
 class KLDCE(EmbeddingPU):
-    """Split the hinge loss into an even part and a centroid, and mend the centroid.
+    """U as noisy negatives, the noise mended in a centroid.
+
+    Split the hinge loss into an even part and a centroid, and mend the centroid.
 
     The even part ½([1-z]₊ + [1+z]₊) needs no label. Labels enter the risk of U only
     through the centroid m of y·x, which is estimated from U, P and the flip rate, and
     searched for in an ellipsoid around the estimate.
-
-    Parameters
-    ----------
-    variant : {"rbf", "linear"}, default="rbf"
-        ``"rbf"``: KLDCE, with random landmarks in place of the full kernel (exact up to
-        ``n_components`` rows). ``"linear"``: LDCE.
-    centroid : {"scar", "paper"}, default="scar"
-        ``"scar"``: -mean(U) + 2 π_U mean(P), which has no bias under SCAR. ``"paper"``:
-        -mean(U) / (1 - 2ph).
-    flip_rate : float or None, default=None
-        h, the share of all positives that carry no label; from the prior if ``None``.
-    prior : float or "estimate", default="estimate"
-        Share of positives in all rows; not used if ``flip_rate`` is given.
-    radius : float, default=0.1
-        b, how far the centroid may move, in units of its own variance.
-    weight_decay : float, default=3e-3
-        λ, how strongly large weights are held back.
-    gamma : float or "scale", default="scale"
-        Of the kernel exp(-gamma |x - x'|²); ``"scale"`` is 1 / number of columns, after
-        scaling.
-    n_components : int, default=300
-        Landmarks of the kernel.
-    n_groups : int, default=10
-        Groups of the median of means.
-    max_rounds : int, default=10
-        Alternations between centroid and weights.
-    encoder, random_state, device, verbose
-        As everywhere.
 
     Attributes
     ----------
@@ -82,52 +55,59 @@ class KLDCE(EmbeddingPU):
     n_rounds_ : int
     """
 
-    _rules: ClassVar[Rules] = {
-        **EmbeddingPU._rules,
-        "variant": (OneOf("rbf", "linear"),),
-        "centroid": (OneOf("scar", "paper"),),
-        "flip_rate": (OneOf(None), Number(0, 1, "left")),
-        "prior": PRIOR_RULE,
-        "radius": (Number(0),),
-        "weight_decay": (Number(0, closed="neither"),),
-        "gamma": (OneOf("scale"), Number(0, closed="neither")),
-        "n_components": (Whole(1),),
-        "n_groups": (Whole(1),),
-        "max_rounds": (Whole(1),),
-    }
+    about = About(
+        key="kldce",
+        paper="Gong et al. 2021, KLDCE; Shi et al. 2018, LDCE",
+        scenario="one-sample",
+        needs_prior=True,
+    )
 
-    def __init__(
-        self,
-        *,
-        variant: Literal["rbf", "linear"] = "rbf",
-        centroid: Literal["scar", "paper"] = "scar",
-        flip_rate: float | None = None,
-        prior: float | Literal["estimate"] = "estimate",
-        radius: float = 0.1,
-        weight_decay: float = 3e-3,
-        gamma: float | Literal["scale"] = "scale",
-        n_components: int = 300,
-        n_groups: int = 10,
-        max_rounds: int = 10,
-        encoder: Any = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.variant = variant
-        self.centroid = centroid
-        self.flip_rate = flip_rate
-        self.prior = prior
-        self.radius = radius
-        self.weight_decay = weight_decay
-        self.gamma = gamma
-        self.n_components = n_components
-        self.n_groups = n_groups
-        self.max_rounds = max_rounds
-        self.encoder = encoder
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    variant: Literal["rbf", "linear"] = setting(
+        "rbf",
+        OneOf("rbf", "linear"),
+        doc='``"rbf"``: KLDCE, with random landmarks in place of the full kernel '
+        '(exact up to ``n_components`` rows). ``"linear"``: LDCE.',
+    )
+    centroid: Literal["scar", "paper"] = setting(
+        "scar",
+        OneOf("scar", "paper"),
+        doc='``"scar"``: -mean(U) + 2 π_U mean(P), which has no bias under SCAR. '
+        '``"paper"``: -mean(U) / (1 - 2ph).',
+    )
+    flip_rate: float | None = setting(
+        None,
+        OneOf(None),
+        Number(0, 1, "left"),
+        doc="h, the share of all positives that carry no label; from the prior if "
+        "``None``.",
+    )
+    prior: float | Literal["estimate"] = setting(
+        "estimate",
+        *PRIOR_RULE,
+        doc="Share of positives in all rows; not used if ``flip_rate`` is given.",
+    )
+    radius: float = setting(
+        0.1,
+        Number(0),
+        doc="b, how far the centroid may move, in units of its own variance.",
+    )
+    weight_decay: float = setting(
+        3e-3,
+        Number(0, closed="neither"),
+        doc="λ, how strongly large weights are held back.",
+    )
+    gamma: float | Literal["scale"] = setting(
+        "scale",
+        OneOf("scale"),
+        Number(0, closed="neither"),
+        doc='Of the kernel exp(-gamma |x - x\'|²); ``"scale"`` is 1 / number of '
+        "columns, after scaling.",
+    )
+    n_components: int = setting(300, Whole(1), doc="Landmarks of the kernel.")
+    n_groups: int = setting(10, Whole(1), doc="Groups of the median of means.")
+    max_rounds: int = setting(
+        10, Whole(1), doc="Alternations between centroid and weights."
+    )
 
     def _learns_from_prior(self) -> bool:
         return self.flip_rate is None

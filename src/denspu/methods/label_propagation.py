@@ -9,19 +9,18 @@ Lafferty, "Gaussian Fields and Harmonic Functions" (GFHF), 2003.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from denspu._parameters import Number, OneOf, Whole
+from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._random import Randomness
-from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
+from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import PUInput
-from denspu.base import Rules
 from denspu.detectors.neighbours import Metric, Neighbours
-from denspu.methods._embedding import EmbeddingPU
+from denspu.methods._classical import EmbeddingPU
 
 SOURCES = 64
 """Positives from which paths are sought at once: memory is this many rows long."""
@@ -40,30 +39,12 @@ MOST_NEGATIVES = 0.5
 
 
 class LabelPropagation(EmbeddingPU):
-    """Take the rows farthest from P along the graph as negatives, and spread labels.
+    """Far rows of a neighbour graph are negative; labels spread along edges.
+
+    Take the rows farthest from P along the graph as negatives, and spread labels.
 
     A new row is answered by its nearest rows in the graph: the mean of their values,
     weighted by similarity.
-
-    Parameters
-    ----------
-    n_neighbors : int, default=7
-        Neighbours a row is joined to.
-    metric : {"cosine", "euclidean"}, default="cosine"
-        ``"cosine"`` joins rows by their cosine around the mean of all rows,
-        ``"euclidean"`` by a Gaussian of their distance.
-    negative_ratio : float, default=1.0
-        Reliable negatives for each row of P, up to half of U.
-    variant : {"llgc", "gfhf"}, default="llgc"
-        ``"llgc"``: known rows may be outvoted. ``"gfhf"``: they keep their value.
-    alpha : float, default=0.9
-        Share of a row's value that comes from its neighbours (LLGC).
-    max_iter : int, default=1000
-    tol : float, default=1e-4
-        Rounds end when no value changes more than this, relative to the largest.
-    encoder, random_state, device, verbose
-        As everywhere. Paths start from at most 500 rows of P; of more, 500 are drawn.
-        Nothing else is drawn unless the encoder draws.
 
     Attributes
     ----------
@@ -77,43 +58,37 @@ class LabelPropagation(EmbeddingPU):
     n_iter_ : int
     """
 
-    _rules: ClassVar[Rules] = {
-        **EmbeddingPU._rules,
-        "n_neighbors": (Whole(1),),
-        "metric": (OneOf("cosine", "euclidean"),),
-        "negative_ratio": (Number(0, closed="neither"),),
-        "variant": (OneOf("llgc", "gfhf"),),
-        "alpha": (Number(0, 1, "neither"),),
-        "max_iter": (Whole(1),),
-        "tol": (Number(0, closed="neither"),),
-    }
+    about = About(key="label_propagation", paper="Carnevali et al. 2021, LP-PUL")
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 7,
-        metric: Metric = "cosine",
-        negative_ratio: float = 1.0,
-        variant: Literal["llgc", "gfhf"] = "llgc",
-        alpha: float = 0.9,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        encoder: Any = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.metric = metric
-        self.negative_ratio = negative_ratio
-        self.variant = variant
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.encoder = encoder
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    n_neighbors: int = setting(7, Whole(1), doc="Neighbours a row is joined to.")
+    metric: Metric = setting(
+        "cosine",
+        OneOf("cosine", "euclidean"),
+        doc='``"cosine"`` joins rows by their cosine around the mean of all rows, '
+        '``"euclidean"`` by a Gaussian of their distance.',
+    )
+    negative_ratio: float = setting(
+        1.0,
+        Number(0, closed="neither"),
+        doc="Reliable negatives for each row of P, up to half of U.",
+    )
+    variant: Literal["llgc", "gfhf"] = setting(
+        "llgc",
+        OneOf("llgc", "gfhf"),
+        doc='``"llgc"``: known rows may be outvoted. ``"gfhf"``: they keep their '
+        "value.",
+    )
+    alpha: float = setting(
+        0.9,
+        Number(0, 1, "neither"),
+        doc="Share of a row's value that comes from its neighbours (LLGC).",
+    )
+    max_iter: int = setting(1000, Whole(1))
+    tol: float = setting(
+        1e-4,
+        Number(0, closed="neither"),
+        doc="Rounds end when no value changes more than this, relative to the largest.",
+    )
 
     def _learn(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
         self.centre_ = Z.mean(axis=0)

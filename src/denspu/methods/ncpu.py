@@ -8,21 +8,18 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from denspu._parameters import Number, OneOf, Whole
-from denspu._typing import RandomState
+from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu.augment import PRESETS, ImageAugment, RowAugment
-from denspu.base import Rules
 from denspu.exceptions import InvalidParameterError
 from denspu.losses import class_alignment
-from denspu.methods._deep import COMMON_RULES, Auto, DeepPU
-from denspu.methods._several import follow, frozen
-from denspu.methods._task import Task
+from denspu.methods._deep import Auto, DeepPU
+from denspu.methods._task import Task, follow, frozen
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
 
@@ -30,7 +27,9 @@ Views = Callable[[Tensor], Tensor]
 
 
 class NcPU(DeepPU):
-    """Learn a space in which classes are tight, and let it label U little by little.
+    """Rows of a class drawn together; labels of U follow prototypes slowly.
+
+    Learn a space in which classes are tight, and let it label U little by little.
 
     One network has a classifier and a projection; a second follows it slowly. The
     classifier sees mild views, P as positive and U with its labels; two strong views
@@ -38,104 +37,67 @@ class NcPU(DeepPU):
     U starts as negative. After the warm-up its labels move towards the class whose
     prototype is nearer. No class prior is used.
 
-    Parameters
-    ----------
-    warmup : float, default=0.3
-        Share of the epochs with all of U as negative.
-    representation_weight : float, default=50.0
-        Weight of the representation loss.
-    class_level : bool, default=True
-        Draw rows of one class together, not only views of one row.
-    label_decay : float, default=0.9
-        How slowly labels of U follow: what is kept at each look.
-    prototype_decay : float, default=0.99
-        How slowly prototypes follow.
-    target_decay : float, default=0.99
-        How slowly the second network follows.
-    confidence : float or None, default=0.9
-        Where the classifier gives the negative class at least this probability, a row
-        of U is taught as negative in that step, whatever its label. ``None``: never.
-    n_projection : int, default=64
-        Length of projections.
-    augment : {"auto", "natural", "grey", "documents", "none"}, default="auto"
-        Random views of images. ``"auto"``: ``"natural"`` for colour, ``"documents"``
-        else.
-    noise, mask : float
-        Strong random views of other rows: added noise, share of values from other
-        rows. The mild view has a quarter of the noise.
-    encoder, network, epochs, batch_size, lr, weight_decay
-        As in :class:`denspu.methods._deep.DeepPU`.
-    max_seconds, random_state, device, verbose
-        As everywhere.
-
     Attributes
     ----------
     labels_ : array
         Soft labels of the training rows in the end.
     """
 
-    needs_prior: ClassVar[bool] = False
-    _rules: ClassVar[Rules] = {
-        **COMMON_RULES,
-        "warmup": (Number(0, 1),),
-        "representation_weight": (Number(0),),
-        "class_level": (OneOf(True, False),),
-        "label_decay": (Number(0, 1),),
-        "prototype_decay": (Number(0, 1, "left"),),
-        "target_decay": (Number(0, 1),),
-        "confidence": (OneOf(None), Number(0.5, 1)),
-        "n_projection": (Whole(2),),
-        "augment": (OneOf("auto", *PRESETS),),
-        "noise": (Number(0),),
-        "mask": (Number(0, 1),),
-    }
+    about = About(key="ncpu", paper="NcPU, ICLR 2026")
 
-    def __init__(
-        self,
-        *,
-        warmup: float = 0.3,
-        representation_weight: float = 50.0,
-        class_level: bool = True,
-        label_decay: float = 0.9,
-        prototype_decay: float = 0.99,
-        target_decay: float = 0.99,
-        confidence: float | None = 0.9,
-        n_projection: int = 64,
-        augment: Literal["auto", "natural", "grey", "documents", "none"] = "auto",
-        noise: float = 0.2,
-        mask: float = 0.2,
-        encoder: Any = None,
-        network: Any = "auto",
-        epochs: int | Auto = 120,
-        batch_size: int | Auto = 256,
-        lr: float | Auto = 5e-4,
-        weight_decay: float = 1e-3,
-        max_seconds: float | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.warmup = warmup
-        self.representation_weight = representation_weight
-        self.class_level = class_level
-        self.label_decay = label_decay
-        self.prototype_decay = prototype_decay
-        self.target_decay = target_decay
-        self.confidence = confidence
-        self.n_projection = n_projection
-        self.augment = augment
-        self.noise = noise
-        self.mask = mask
-        self.encoder = encoder
-        self.network = network
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.max_seconds = max_seconds
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    warmup: float = setting(
+        0.3, Number(0, 1), doc="Share of the epochs with all of U as negative."
+    )
+    representation_weight: float = setting(
+        50.0, Number(0), doc="Weight of the representation loss."
+    )
+    class_level: bool = setting(
+        True,
+        OneOf(True, False),
+        doc="Draw rows of one class together, not only views of one row.",
+    )
+    label_decay: float = setting(
+        0.9,
+        Number(0, 1),
+        doc="How slowly labels of U follow: what is kept at each look.",
+    )
+    prototype_decay: float = setting(
+        0.99, Number(0, 1, "left"), doc="How slowly prototypes follow."
+    )
+    target_decay: float = setting(
+        0.99, Number(0, 1), doc="How slowly the second network follows."
+    )
+    confidence: float | None = setting(
+        0.9,
+        OneOf(None),
+        Number(0.5, 1),
+        doc="Where the classifier gives the negative class at least this probability, "
+        "a row of U is taught as negative in that step, whatever its label. ``None``: "
+        "never.",
+    )
+    n_projection: int = setting(64, Whole(2), doc="Length of projections.")
+    augment: Literal["auto", "natural", "grey", "documents", "none"] = setting(
+        "auto",
+        OneOf("auto", *PRESETS),
+        doc='Random views of images. ``"auto"``: ``"natural"`` for colour, '
+        '``"documents"`` else.',
+    )
+    noise: float = setting(
+        0.2,
+        Number(0),
+        doc="Strong random views of other rows: added noise, share of values from "
+        "other rows. The mild view has a quarter of the noise.",
+    )
+    mask: float = setting(
+        0.2,
+        Number(0, 1),
+        doc="Strong random views of other rows: added noise, share of values from "
+        "other rows. The mild view has a quarter of the noise.",
+    )
+    epochs: int | Auto = setting(120)
+    batch_size: int | Auto = setting(256)
+    lr: float | Auto = setting(5e-4)
+    weight_decay: float = setting(1e-3)
 
     def _learn(self, task: Task) -> None:
         network = task.network()
@@ -156,11 +118,7 @@ class NcPU(DeepPU):
         )
         hook = SlowTarget(pair, self.warmup, self.target_decay)
         self.history_ = task.train(
-            pair,
-            loss,
-            "ncpu",
-            batches=task.batches(pool=task.unlabeled),
-            hooks=[hook],
+            pair, loss, "ncpu", batches=task.batches(pool=task.unlabeled), hooks=[hook]
         )
         self.module_ = pair.online.network
         self.labels_ = pair.labels.numpy().astype(float)

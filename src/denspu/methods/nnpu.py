@@ -6,75 +6,34 @@ Estimator", NeurIPS 2017.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
-
 from torch import Tensor
 
-from denspu._parameters import Number
-from denspu._typing import RandomState
-from denspu.base import Rules
+from denspu._parameters import About, Number, setting
 from denspu.losses import non_negative, risk_parts
-from denspu.methods._deep import Auto, DeepPU
-from denspu.methods._prior import Scenario
+from denspu.methods._deep import DeepPriorPU
 from denspu.methods._task import Task
 
 
-class NNPU(DeepPU):
-    """Descend on the unbiased risk; step back where its negative part falls below 0.
+class NNPU(DeepPriorPU):
+    """The PU risk kept from falling below zero.
 
-    Parameters
-    ----------
-    beta : float, default=0.0
-        How far below zero the negative part may fall before a step is taken back.
-    gamma : float, default=1.0
-        How large a step back is.
-    prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
-        As in :class:`denspu.methods._deep.DeepPU`.
-    max_seconds, random_state, device, verbose
-        As everywhere.
+    Descend on the unbiased risk; step back where its negative part falls below 0.
     """
 
-    uses_known_negatives: ClassVar[bool] = False
-    _rules: ClassVar[Rules] = {
-        **DeepPU._rules,
-        "beta": (Number(0),),
-        "gamma": (Number(0),),
-    }
+    about = About(
+        key="nnpu",
+        paper="Kiryo et al. 2017, nnPU",
+        reference_licence="MIT",
+        uses_known_negatives=False,
+    )
 
-    def __init__(
-        self,
-        *,
-        beta: float = 0.0,
-        gamma: float = 1.0,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Scenario = "one-sample",
-        encoder: Any = None,
-        network: Any = "auto",
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        lr: float | Auto = "auto",
-        weight_decay: float = 5e-3,
-        max_seconds: float | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            prior=prior,
-            scenario=scenario,
-            encoder=encoder,
-            network=network,
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            max_seconds=max_seconds,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.beta = beta
-        self.gamma = gamma
+    beta: float = setting(
+        0.0,
+        Number(0),
+        doc="How far below zero the negative part may fall before a step is taken "
+        "back.",
+    )
+    gamma: float = setting(1.0, Number(0), doc="How large a step back is.")
 
     def _learn(self, task: Task) -> None:
         def risk(positive: Tensor, pool: Tensor) -> Tensor:

@@ -6,47 +6,30 @@ local outlier factor (Breunig et al. 2000), one-class SVM (Schölkopf et al. 200
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone
 
 from denspu._folds import deal_folds
-from denspu._parameters import Number, OneOf, Part, Whole
+from denspu._parameters import About, Number, OneOf, Part, Whole, setting
 from denspu._random import Randomness
 from denspu._registry import prepare_part, resolve_part
 from denspu._scores import quantile_cut
 from denspu._share import Counts, Share
-from denspu._typing import BoolArray, FloatArray, RandomState
+from denspu._typing import BoolArray, FloatArray, Scenario
 from denspu._validation import PUInput
-from denspu.base import Rules, forget
+from denspu.base import forget
 from denspu.methods._boundary import leaves_itself_out
-from denspu.methods._embedding import EmbeddingPU
-from denspu.methods._estimator import RowScale
-from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE, resolve_prior
+from denspu.methods._classical import EmbeddingPU, RowScale
+from denspu.methods._prior import prior_setting, resolve_prior, scenario_setting
 from denspu.refinement.posterior import cut_at
 
 
 class OneClass(EmbeddingPU):
-    """Call positive what a detector of P finds normal.
+    """A detector of P, cut at the share of positives in U.
 
-    Parameters
-    ----------
-    detector : str or object, default="knn"
-        A registered detector, or an object with ``fit`` and ``score_samples``.
-    threshold : {"prior", "held_out"}, default="prior"
-        ``"prior"``: the estimated share of positives inside U lies above the cut.
-        ``"held_out"``: the share ``outside`` of held-out positives lies below; U is
-        not looked at.
-    outside : float, default=0.1
-        See ``threshold``.
-    folds : int, default=5
-        Parts of P that are held out in turn for ``threshold="held_out"``.
-    prior : float or "estimate", default="estimate"
-        Share of positives in the population: in all rows (one-sample), or in U.
-    scenario : {"one-sample", "two-sample"}, default="one-sample"
-    encoder, random_state, device, verbose
-        As everywhere.
+    Call positive what a detector of P finds normal.
 
     Attributes
     ----------
@@ -56,40 +39,32 @@ class OneClass(EmbeddingPU):
         With ``threshold="prior"``.
     """
 
-    _rules: ClassVar[Rules] = {
-        **EmbeddingPU._rules,
-        "detector": (Part("detector"),),
-        "threshold": (OneOf("prior", "held_out"),),
-        "outside": (Number(0, 1, "neither"),),
-        "folds": (Whole(2, 100),),
-        "prior": PRIOR_RULE,
-        "scenario": SCENARIO_RULE,
-    }
+    about = About(
+        key="one_class",
+        paper="Khan and Madden 2014, One-class classification (a survey)",
+        needs_prior=True,
+    )
 
-    def __init__(
-        self,
-        *,
-        detector: Any = "knn",
-        threshold: Literal["prior", "held_out"] = "prior",
-        outside: float = 0.1,
-        folds: int = 5,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Literal["one-sample", "two-sample"] = "one-sample",
-        encoder: Any = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.detector = detector
-        self.threshold = threshold
-        self.outside = outside
-        self.folds = folds
-        self.prior = prior
-        self.scenario = scenario
-        self.encoder = encoder
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    detector: Any = setting(
+        "knn",
+        Part("detector"),
+        doc="A registered detector, or an object with ``fit`` and ``score_samples``.",
+    )
+    threshold: Literal["prior", "held_out"] = setting(
+        "prior",
+        OneOf("prior", "held_out"),
+        doc='``"prior"``: the estimated share of positives inside U lies above the '
+        'cut. ``"held_out"``: the share ``outside`` of held-out positives lies below; '
+        "U is not looked at.",
+    )
+    outside: float = setting(0.1, Number(0, 1, "neither"), doc="See ``threshold``.")
+    folds: int = setting(
+        5,
+        Whole(2, 100),
+        doc='Parts of P that are held out in turn for ``threshold="held_out"``.',
+    )
+    prior: float | Literal["estimate"] = prior_setting()
+    scenario: Scenario = scenario_setting()
 
     def _learns_from_prior(self) -> bool:
         return bool(self.threshold == "prior")

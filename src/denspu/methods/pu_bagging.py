@@ -7,22 +7,16 @@ Pattern Recognition Letters 2014.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
-from denspu._parameters import Number, OneOf, Whole
-from denspu._typing import FloatArray, IntArray, RandomState
+from denspu._parameters import About, Number, OneOf, Whole, setting
+from denspu._typing import FloatArray, IntArray, Scenario
 from denspu._validation import check_count
-from denspu.base import Rules
-from denspu.methods._estimator import (
-    ESTIMATOR_RULES,
-    EstimatorPU,
-    EstimatorTask,
-    margins,
-)
-from denspu.methods._prior import PRIOR_RULE, SCENARIO_RULE
+from denspu.methods._classical import EstimatorPU, EstimatorTask, margins
+from denspu.methods._prior import prior_setting, scenario_setting
 from denspu.refinement.posterior import cut_at
 
 KERNEL_CELLS = 10_000_000
@@ -30,26 +24,13 @@ KERNEL_CELLS = 10_000_000
 
 
 class PUBagging(EstimatorPU):
-    """Average classifiers of P against bootstrap draws from U.
+    """P against many small draws from U, averaged.
+
+    Average classifiers of P against bootstrap draws from U.
 
     A hidden positive is drawn as a negative now and then, but most classifiers have not
     seen it: their mean score ranks it high. The cut puts the share of positives inside
     U above it, judged by scores out of bag.
-
-    Parameters
-    ----------
-    n_bags : int, default=50
-    bag_size : "positives", int or float in (0, 1), default="positives"
-        Rows drawn from U for one bag: as many as there are in P, a number, or a share
-        of U.
-    prior : float or "estimate", default="estimate"
-        Share of positives in the population: in all rows (one-sample), or in U.
-    scenario : {"one-sample", "two-sample"}, default="one-sample"
-    estimator : "auto", str or object, default="auto"
-        The classifier: a kernel machine, or a few random trees where a bag and U are
-        large.
-    encoder, random_state, device, verbose
-        As everywhere.
 
     Attributes
     ----------
@@ -60,36 +41,23 @@ class PUBagging(EstimatorPU):
     prior_, prior_in_unlabeled_ : float
     """
 
-    _rules: ClassVar[Rules] = {
-        **ESTIMATOR_RULES,
-        "n_bags": (Whole(1),),
-        "bag_size": (OneOf("positives"), Whole(1), Number(0, 1, "neither")),
-        "prior": PRIOR_RULE,
-        "scenario": SCENARIO_RULE,
-    }
+    about = About(
+        key="pu_bagging",
+        paper="Mordelet and Vert 2014, A bagging SVM for PU learning",
+        needs_prior=True,
+    )
 
-    def __init__(
-        self,
-        *,
-        n_bags: int = 50,
-        bag_size: float | Literal["positives"] = "positives",
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Literal["one-sample", "two-sample"] = "one-sample",
-        estimator: Any = "auto",
-        encoder: Any = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.n_bags = n_bags
-        self.bag_size = bag_size
-        self.prior = prior
-        self.scenario = scenario
-        self.estimator = estimator
-        self.encoder = encoder
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    n_bags: int = setting(50, Whole(1))
+    bag_size: float | Literal["positives"] = setting(
+        "positives",
+        OneOf("positives"),
+        Whole(1),
+        Number(0, 1, "neither"),
+        doc="Rows drawn from U for one bag: as many as there are in P, a number, or a "
+        "share of U.",
+    )
+    prior: float | Literal["estimate"] = prior_setting()
+    scenario: Scenario = scenario_setting()
 
     def _train(self, task: EstimatorTask) -> None:
         positive = np.flatnonzero(task.positive)

@@ -7,16 +7,15 @@ Data", ICML 2019.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from scipy.special import expit
 from torch import Tensor
 
-from denspu._parameters import Number, OneOf
-from denspu._typing import IntArray, RandomState
-from denspu.base import Rules
+from denspu._parameters import About, Number, OneOf, setting
+from denspu._typing import IntArray
 from denspu.exceptions import InvalidParameterError
 from denspu.losses import (
     non_negative,
@@ -26,36 +25,18 @@ from denspu.losses import (
     squared_error,
     unbiased,
 )
-from denspu.methods._deep import Auto, DeepPU
-from denspu.methods._held_out import Measure, keep_best, split_off
-from denspu.methods._prior import Scenario
-from denspu.methods._sets import SetsLoss, three_sets
-from denspu.methods._task import Task
+from denspu.methods._deep import DeepPriorPU
+from denspu.methods._task import Risk, Task
 from denspu.training import Batches, History, Hook
 
 
-class PUbN(DeepPU):
-    """Learn which rows are of a labelled kind, then which are positive.
+class PUbN(DeepPriorPU):
+    r"""Rows weighted by how likely they are labelled; takes known negatives.
+
+    Learn which rows are of a labelled kind, then which are positive.
 
     Known negatives may be of some kinds only (bN). Without any the method is the
-    paper's PUbN\\N: rows of U that look least like P serve as negatives.
-
-    Parameters
-    ----------
-    rho : float or "estimate", default="estimate"
-        Share of the population that is negative and of the kind the known negatives
-        are. ``"estimate"``: they are labelled as often as positives are, so it is
-        π |bN| / |P|, at most 1 - π. Not looked at without known negatives.
-    tau : float or None, default=None
-        Share of the unseen negatives that serve as such. ``None``: 0.9, or 0.7 with
-        known negatives.
-    validation : float, default=0.0
-        Share of P, U and the known negatives held out; of each network the epoch that
-        does best on it is kept, as in the paper. 0 keeps the last ones.
-    prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
-        As in :class:`denspu.methods._deep.DeepPU`; ``epochs`` of each of two networks.
-    max_seconds, random_state, device, verbose
-        As everywhere.
+    paper's PUbN\N: rows of U that look least like P serve as negatives.
 
     Attributes
     ----------
@@ -67,49 +48,29 @@ class PUbN(DeepPU):
         Of the first network.
     """
 
-    _rules: ClassVar[Rules] = {
-        **DeepPU._rules,
-        "rho": (OneOf("estimate"), Number(0, 1, "neither")),
-        "tau": (OneOf(None), Number(0, 1, "right")),
-        "validation": (Number(0, 0.5),),
-    }
+    about = About(key="pubn", paper="Hsieh et al. 2019, PUbN")
 
-    def __init__(
-        self,
-        *,
-        rho: float | Literal["estimate"] = "estimate",
-        tau: float | None = None,
-        validation: float = 0.0,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Scenario = "one-sample",
-        encoder: Any = None,
-        network: Any = "auto",
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        lr: float | Auto = "auto",
-        weight_decay: float = 5e-3,
-        max_seconds: float | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            prior=prior,
-            scenario=scenario,
-            encoder=encoder,
-            network=network,
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            max_seconds=max_seconds,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.rho = rho
-        self.tau = tau
-        self.validation = validation
+    rho: float | Literal["estimate"] = setting(
+        "estimate",
+        OneOf("estimate"),
+        Number(0, 1, "neither"),
+        doc="Share of the population that is negative and of the kind the known "
+        'negatives are. ``"estimate"``: they are labelled as often as positives are, '
+        "so it is π |bN| / |P|, at most 1 - π. Not looked at without known negatives.",
+    )
+    tau: float | None = setting(
+        None,
+        OneOf(None),
+        Number(0, 1, "right"),
+        doc="Share of the unseen negatives that serve as such. ``None``: 0.9, or 0.7 "
+        "with known negatives.",
+    )
+    validation: float = setting(
+        0.0,
+        Number(0, 0.5),
+        doc="Share of P, U and the known negatives held out; of each network the "
+        "epoch that does best on it is kept, as in the paper. 0 keeps the last ones.",
+    )
 
     def _learn(self, task: Task) -> None:
         self.rho_ = self._share_of_known(task)
@@ -148,7 +109,7 @@ class PUbN(DeepPU):
         module = task.network("first weights")
         history = task.train(
             module,
-            SetsLoss(task.as_float, risk),
+            task.loss(risk),
             "first",
             batches=sets.batches(task),
             share=0.5,
@@ -171,12 +132,7 @@ class PUbN(DeepPU):
             p: Tensor, u: Tensor, n: Tensor, of_p: Tensor, of_u: Tensor, of_n: Tensor
         ) -> Tensor:
             return partly_trusting_risk(
-                (p, seen[of_p]),
-                (u, seen[of_u]),
-                prior,
-                eta,
-                (n, seen[of_n]),
-                self.rho_,
+                (p, seen[of_p]), (u, seen[of_u]), prior, eta, (n, seen[of_n]), self.rho_
             )
 
         def error(positive: Tensor, pool: Tensor, *others: Tensor) -> Tensor:
@@ -185,7 +141,7 @@ class PUbN(DeepPU):
         chosen = beside if len(task.known_negative) else without
         return task.train(
             self.module_,
-            SetsLoss(task.as_float, chosen),
+            task.loss(chosen, numbered=True),
             "second",
             batches=sets.batches(task),
             hooks=sets.hooks(task, error),
@@ -205,7 +161,7 @@ class _Sets:
     def of(cls, task: Task, share: float) -> _Sets:
         """Divide the rows; where too few are left on a side, hold out none."""
         whole = cls(task.positive, task.pool, task.known_negative)
-        split = split_off(task, share, "pubn")
+        split = task.split_off(share, "pubn")
         if split is None:
             return whole
         held = (split.held_positive, split.held_pool)
@@ -220,14 +176,10 @@ class _Sets:
         """Return batches of what is learned from."""
         if not len(self.known):
             return task.batches(positive=self.positive, pool=self.pool)
-        return three_sets(
-            task,
-            self.known,
-            task.batch_size,
-            positive=self.positive,
-            pool=self.pool,
+        return task.batches_beside(
+            self.known, task.batch_size, positive=self.positive, pool=self.pool
         )
 
-    def hooks(self, task: Task, measure: Measure) -> list[Hook]:
+    def hooks(self, task: Task, measure: Risk) -> list[Hook]:
         """Return what keeps the best weights, if anything is held out."""
-        return [keep_best(task, self.held, measure)] if self.held else []
+        return [task.keep_best(self.held, measure)] if self.held else []

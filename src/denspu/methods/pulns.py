@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -17,12 +17,10 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from denspu._folds import hold_out
-from denspu._parameters import Number, Whole
-from denspu._typing import BoolArray, RandomState
-from denspu.base import Rules
+from denspu._parameters import About, Number, Whole, setting
+from denspu._typing import BoolArray
 from denspu.losses import chosen_risk, pu_accuracy, reinforce
-from denspu.methods._deep import Auto, DeepPU
-from denspu.methods._prior import Scenario
+from denspu.methods._deep import Auto, DeepPriorPU
 from denspu.methods._task import Task
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
@@ -31,32 +29,15 @@ JUDGES = 256
 """Held-out rows of P, and of the pool, that judge one draw."""
 
 
-class PULNS(DeepPU):
-    """A selector draws negatives from U; a classifier learns from them and P.
+class PULNS(DeepPriorPU):
+    """A selector learns by reward which rows of U serve as negatives.
+
+    A selector draws negatives from U; a classifier learns from them and P.
 
     Each batch is an episode. The selector draws a few choices of negatives; for each
     the classifier takes a trial step and is judged on held-out rows; the selector is
     moved towards choices that did better than the others (REINFORCE), and the
     classifier takes a step on the first choice.
-
-    Parameters
-    ----------
-    draws : int, default=4
-        Choices tried in an episode.
-    trial_step : float, default=0.1
-        Length of the trial step, a factor on the gradient.
-    warmup : float, default=0.05
-        Share of the epochs in which all of U is chosen and the selector learns to tell
-        U from P.
-    held_out : float, default=0.2
-        Share of P and U that judges.
-    final_epochs : int, default=20
-        Epochs of the classifier that answers, trained on P and on as many rows of U,
-        the selector's best, as the prior says are negative.
-    prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
-        As in :class:`denspu.methods._deep.DeepPU`.
-    max_seconds, random_state, device, verbose
-        As everywhere.
 
     Attributes
     ----------
@@ -70,55 +51,32 @@ class PULNS(DeepPU):
     selector_history_ : History
     """
 
-    _rules: ClassVar[Rules] = {
-        **DeepPU._rules,
-        "draws": (Whole(2),),
-        "trial_step": (Number(0, closed="neither"),),
-        "warmup": (Number(0, 1),),
-        "held_out": (Number(0, 0.5, "right"),),
-        "final_epochs": (Whole(1),),
-    }
+    about = About(key="pulns", paper="Luo et al. 2021, PULNS")
 
-    def __init__(
-        self,
-        *,
-        draws: int = 4,
-        trial_step: float = 0.1,
-        warmup: float = 0.05,
-        held_out: float = 0.2,
-        final_epochs: int = 20,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Scenario = "one-sample",
-        encoder: Any = None,
-        network: Any = "auto",
-        epochs: int | Auto = 60,
-        batch_size: int | Auto = 256,
-        lr: float | Auto = 5e-4,
-        weight_decay: float = 5e-3,
-        max_seconds: float | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            prior=prior,
-            scenario=scenario,
-            encoder=encoder,
-            network=network,
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            max_seconds=max_seconds,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.draws = draws
-        self.trial_step = trial_step
-        self.warmup = warmup
-        self.held_out = held_out
-        self.final_epochs = final_epochs
+    draws: int = setting(4, Whole(2), doc="Choices tried in an episode.")
+    trial_step: float = setting(
+        0.1,
+        Number(0, closed="neither"),
+        doc="Length of the trial step, a factor on the gradient.",
+    )
+    warmup: float = setting(
+        0.05,
+        Number(0, 1),
+        doc="Share of the epochs in which all of U is chosen and the selector learns "
+        "to tell U from P.",
+    )
+    held_out: float = setting(
+        0.2, Number(0, 0.5, "right"), doc="Share of P and U that judges."
+    )
+    final_epochs: int = setting(
+        20,
+        Whole(1),
+        doc="Epochs of the classifier that answers, trained on P and on as many rows "
+        "of U, the selector's best, as the prior says are negative.",
+    )
+    epochs: int | Auto = setting(60)
+    batch_size: int | Auto = setting(256)
+    lr: float | Auto = setting(5e-4)
 
     def _learn(self, task: Task) -> None:
         judges = self._judges(task)

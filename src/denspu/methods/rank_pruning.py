@@ -7,19 +7,17 @@ is false, ρ₀ = P(s = 1 | y = 0) = 0.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
-from denspu._parameters import Number, OneOf, Whole
-from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
-from denspu.base import Rules
-from denspu.methods._calibration import CALIBRATION_RULE, cross_calibrated
-from denspu.methods._estimator import (
-    ESTIMATOR_RULES,
+from denspu._parameters import About, Number, OneOf, Whole, setting
+from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu.methods._classical import (
+    CALIBRATION_RULE,
     EstimatorPU,
     EstimatorTask,
-    margins,
+    cross_calibrated,
 )
 
 MOST = 0.9999
@@ -30,20 +28,9 @@ LEAST_KEPT = 10
 
 
 class RankPruning(EstimatorPU):
-    """Drop the rows of U that look most like P, and train on the rest.
+    """Leave out the rows of U that look most like P, weigh P up.
 
-    Parameters
-    ----------
-    noise_rate : float or None, default=None
-        ρ₁ = P(s = 0 | y = 1), the share of positives without a label; estimated if
-        ``None``.
-    calibration : {"sigmoid", "isotonic", None}, default="sigmoid"
-        How scores of held-out rows become P(s = 1 | x).
-    folds : int, default=3
-    estimator : "auto", str or object, default="auto"
-        The classifier: a kernel machine, or boosted trees beyond 10,000 rows.
-    encoder, random_state, device, verbose
-        As everywhere.
+    Drop the rows of U that look most like P, and train on the rest.
 
     Attributes
     ----------
@@ -52,33 +39,26 @@ class RankPruning(EstimatorPU):
         Numbers of the rows that were left out.
     """
 
-    _rules: ClassVar[Rules] = {
-        **ESTIMATOR_RULES,
-        "noise_rate": (OneOf(None), Number(0, 1, "left")),
-        "calibration": CALIBRATION_RULE,
-        "folds": (Whole(2, 100),),
-    }
+    about = About(
+        key="rank_pruning",
+        paper="Northcutt et al. 2017, Rank Pruning",
+        reference_licence="MIT",
+        scenario="one-sample",
+    )
 
-    def __init__(
-        self,
-        *,
-        noise_rate: float | None = None,
-        calibration: Literal["isotonic", "sigmoid"] | None = "sigmoid",
-        folds: int = 3,
-        estimator: Any = "auto",
-        encoder: Any = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.noise_rate = noise_rate
-        self.calibration = calibration
-        self.folds = folds
-        self.estimator = estimator
-        self.encoder = encoder
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    noise_rate: float | None = setting(
+        None,
+        OneOf(None),
+        Number(0, 1, "left"),
+        doc="ρ₁ = P(s = 0 | y = 1), the share of positives without a label; estimated "
+        "if ``None``.",
+    )
+    calibration: Literal["isotonic", "sigmoid"] | None = setting(
+        "sigmoid",
+        CALIBRATION_RULE,
+        doc="How scores of held-out rows become P(s = 1 | x).",
+    )
+    folds: int = setting(3, Whole(2, 100))
 
     def _train(self, task: EstimatorTask) -> None:
         labelled, free = task.positive, task.free
@@ -98,9 +78,6 @@ class RankPruning(EstimatorPU):
         self.estimator_ = task.fit(
             index, labelled[index], "final", weight=weight, balanced=False
         )
-
-    def _score(self, rows: Any) -> FloatArray:
-        return margins(self.estimator_, rows)
 
 
 def noise_rate(

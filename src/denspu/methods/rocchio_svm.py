@@ -5,24 +5,17 @@ Li and Liu, "Learning to Classify Texts Using Positive and Unlabeled Data", IJCA
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 
-from denspu._parameters import Number, OneOf, Whole
-from denspu._typing import FloatArray, RandomState
-from denspu.base import Rules
-from denspu.methods._estimator import (
-    ESTIMATOR_RULES,
+from denspu._parameters import About, Number, OneOf, Whole, setting
+from denspu._typing import FloatArray
+from denspu.methods._classical import (
     EstimatorPU,
     EstimatorTask,
-    margins,
-)
-from denspu.methods._reliable import (
     copies_expected,
-    positives_against,
-    reliable,
     warn_of_copies,
 )
 
@@ -31,25 +24,9 @@ FEW_JOIN = 1e-3
 
 
 class RocchioSVM(EstimatorPU):
-    """Rows of U nearer to the prototype of U than to that of P, then rounds of SVMs.
+    """Prototypes find negatives, a classifier in rounds adds more.
 
-    Parameters
-    ----------
-    alpha, beta : float, default=16 and 4
-        A prototype is ``alpha`` times the mean of its own rows minus ``beta`` times the
-        mean of the others, on the unit sphere.
-    n_clusters : int or None, default=None
-        Parts the first negatives into clusters with a pair of prototypes each, which
-        purifies them; the paper takes 10.
-    max_rejected : float, default=0.08
-        If the last classifier calls a larger share of P negative, the first is kept.
-    max_rounds : int, default=100
-        Rounds at most; they end when no row, or fewer than 0.1 % of U, would join the
-        negatives.
-    estimator : "auto", str or object, default="auto"
-        The classifier: a kernel machine, or boosted trees beyond 10,000 rows.
-    encoder, random_state, device, verbose
-        As everywhere.
+    Rows of U nearer to the prototype of U than to that of P, then rounds of SVMs.
 
     Attributes
     ----------
@@ -62,39 +39,39 @@ class RocchioSVM(EstimatorPU):
         Which classifier answers.
     """
 
-    _rules: ClassVar[Rules] = {
-        **ESTIMATOR_RULES,
-        "alpha": (Number(0, closed="neither"),),
-        "beta": (Number(0),),
-        "n_clusters": (OneOf(None), Whole(1)),
-        "max_rejected": (Number(0, 1),),
-        "max_rounds": (Whole(1),),
-    }
+    about = About(key="rocchio_svm", paper="Li and Liu 2003, Roc-SVM")
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 16.0,
-        beta: float = 4.0,
-        n_clusters: int | None = None,
-        max_rejected: float = 0.08,
-        max_rounds: int = 100,
-        estimator: Any = "auto",
-        encoder: Any = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.beta = beta
-        self.n_clusters = n_clusters
-        self.max_rejected = max_rejected
-        self.max_rounds = max_rounds
-        self.estimator = estimator
-        self.encoder = encoder
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    alpha: float = setting(
+        16.0,
+        Number(0, closed="neither"),
+        doc="A prototype is ``alpha`` times the mean of its own rows minus ``beta`` "
+        "times the mean of the others, on the unit sphere.",
+    )
+    beta: float = setting(
+        4.0,
+        Number(0),
+        doc="A prototype is ``alpha`` times the mean of its own rows minus ``beta`` "
+        "times the mean of the others, on the unit sphere.",
+    )
+    n_clusters: int | None = setting(
+        None,
+        OneOf(None),
+        Whole(1),
+        doc="Parts the first negatives into clusters with a pair of prototypes each, "
+        "which purifies them; the paper takes 10.",
+    )
+    max_rejected: float = setting(
+        0.08,
+        Number(0, 1),
+        doc="If the last classifier calls a larger share of P negative, the first is "
+        "kept.",
+    )
+    max_rounds: int = setting(
+        100,
+        Whole(1),
+        doc="Rounds at most; they end when no row, or fewer than 0.1 % of U, would "
+        "join the negatives.",
+    )
 
     def _uses_embedding(self) -> bool:
         return True
@@ -102,8 +79,8 @@ class RocchioSVM(EstimatorPU):
     def _train(self, task: EstimatorTask) -> None:
         unit = on_unit_sphere(task.Z * self.scale_.spread + self.scale_.centre)
         scores = self._first_scores(unit, task)
-        negative = self.negative_index_ = reliable(task, scores <= 0, scores)
-        first = last = positives_against(task, negative, "round/0")
+        negative = self.negative_index_ = task.reliable(scores <= 0, scores)
+        first = last = task.positives_against(negative, "round/0")
         self.n_rounds_ = 0
         while self.n_rounds_ < self.max_rounds:
             self.n_rounds_ += 1
@@ -112,7 +89,7 @@ class RocchioSVM(EstimatorPU):
             if len(joined) < max(1, FEW_JOIN * task.free.sum()):
                 break
             negative = np.union1d(negative, joined)
-            last = positives_against(task, negative, f"round/{self.n_rounds_}")
+            last = task.positives_against(negative, f"round/{self.n_rounds_}")
         positive = np.flatnonzero(task.positive)
         self.rejected_ = float(np.mean(task.scores(last, positive) <= 0))
         self.kept_ = "first" if self.rejected_ > self.max_rejected else "last"
@@ -137,9 +114,6 @@ class RocchioSVM(EstimatorPU):
         )
         pairs = [unit[chosen[member == j]] for j in np.unique(member)]
         return clustered(unit, P, pairs, self.alpha, self.beta, scores)
-
-    def _score(self, rows: Any) -> FloatArray:
-        return margins(self.estimator_, rows)
 
 
 def on_unit_sphere(Z: FloatArray) -> FloatArray:

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from denspu._parameters import Number, OneOf
-from denspu._typing import RandomState
-from denspu.base import Rules
+from denspu._parameters import About, Number, OneOf, setting
 from denspu.exceptions import InvalidParameterError
 from denspu.losses import agreeing, disagreement, self_paced_risk
-from denspu.methods._deep import Auto, DeepPU
-from denspu.methods._prior import SMALLEST, Scenario
-from denspu.methods._several import MeanLogit, follow, frozen, look
-from denspu.methods._task import Task
+from denspu.methods._deep import Auto, DeepPriorPU
+from denspu.methods._prior import SMALLEST
+from denspu.methods._task import Task, follow, frozen
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
 
@@ -30,91 +27,57 @@ REBUILDS = 4
 """How often trusted sets are chosen anew, each time larger."""
 
 
-class SelfPU(DeepPU):
-    """Trust the surest rows of U step by step; two students and their means agree.
+class SelfPU(DeepPriorPU):
+    """Two students that trust the surest rows of U, and slow teachers.
+
+    Trust the surest rows of U step by step; two students and their means agree.
 
     Both students start with nnPU. Then each takes the rows of U it is surest of, as
     many positives as negatives, out of the PU risk and into a cross-entropy; the sets
     are chosen anew four times and grow, faster for the second student. In the end
     the students are also held to each other and to the slow means of themselves.
-
-    Parameters
-    ----------
-    paces : pair of float, default=(0.08, 0.12)
-        Share of U that each student trusts in the end on either side.
-    labels : {"soft", "hard"}, default="soft"
-        What trusted rows are taught: the probability at their choice, or 0 and 1.
-    warmup : float, default=0.05
-        Share of the epochs before the first choice.
-    growing : float, default=0.2
-        Share of the epochs over which trusted sets grow; agreement starts after it.
-    alpha : float, default=10.0
-        Students are held to each other where their loss is over α times the squared
-        difference of their probabilities.
-    consistency : float, default=1.0
-        Weight of agreement with each other and with the teachers.
-    teacher_decay : float, default=0.999
-        How slowly teachers follow.
-    prior, scenario, encoder, network, epochs, batch_size, lr, weight_decay
-        As in :class:`denspu.methods._deep.DeepPU`.
-    max_seconds, random_state, device, verbose
-        As everywhere.
     """
 
-    _rules: ClassVar[Rules] = {
-        **DeepPU._rules,
-        "labels": (OneOf("soft", "hard"),),
-        "warmup": (Number(0, 1),),
-        "growing": (Number(0, 1),),
-        "alpha": (Number(0),),
-        "consistency": (Number(0),),
-        "teacher_decay": (Number(0, 1, "left"),),
-    }
+    about = About(
+        key="self_pu",
+        paper="Chen et al. 2020, Self-PU",
+        reference_licence="MIT, parts CC BY-NC 4.0",
+    )
 
-    def __init__(
-        self,
-        *,
-        paces: Sequence[float] = (0.08, 0.12),
-        labels: Literal["soft", "hard"] = "soft",
-        warmup: float = 0.05,
-        growing: float = 0.2,
-        alpha: float = 10.0,
-        consistency: float = 1.0,
-        teacher_decay: float = 0.999,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Scenario = "one-sample",
-        encoder: Any = None,
-        network: Any = "auto",
-        epochs: int | Auto = 120,
-        batch_size: int | Auto = 256,
-        lr: float | Auto = 5e-4,
-        weight_decay: float = 5e-3,
-        max_seconds: float | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            prior=prior,
-            scenario=scenario,
-            encoder=encoder,
-            network=network,
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            max_seconds=max_seconds,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.paces = paces
-        self.labels = labels
-        self.warmup = warmup
-        self.growing = growing
-        self.alpha = alpha
-        self.consistency = consistency
-        self.teacher_decay = teacher_decay
+    paces: Sequence[float] = setting(
+        (0.08, 0.12),
+        doc="Share of U that each student trusts in the end on either side.",
+    )
+    labels: Literal["soft", "hard"] = setting(
+        "soft",
+        OneOf("soft", "hard"),
+        doc="What trusted rows are taught: the probability at their choice, or 0 and "
+        "1.",
+    )
+    warmup: float = setting(
+        0.05, Number(0, 1), doc="Share of the epochs before the first choice."
+    )
+    growing: float = setting(
+        0.2,
+        Number(0, 1),
+        doc="Share of the epochs over which trusted sets grow; agreement starts after "
+        "it.",
+    )
+    alpha: float = setting(
+        10.0,
+        Number(0),
+        doc="Students are held to each other where their loss is over α times the "
+        "squared difference of their probabilities.",
+    )
+    consistency: float = setting(
+        1.0, Number(0), doc="Weight of agreement with each other and with the teachers."
+    )
+    teacher_decay: float = setting(
+        0.999, Number(0, 1, "left"), doc="How slowly teachers follow."
+    )
+    epochs: int | Auto = setting(120)
+    batch_size: int | Auto = setting(256)
+    lr: float | Auto = setting(5e-4)
 
     def _learn(self, task: Task) -> None:
         paces = checked_paces(self.paces)
@@ -182,6 +145,19 @@ class School(nn.Module):
         with torch.no_grad():
             answers = [cast(Tensor, teacher(x)) for teacher in self.teachers]
         return torch.stack(answers)
+
+
+class MeanLogit(nn.Module):
+    """The mean answer of several networks."""
+
+    def __init__(self, networks: nn.ModuleList) -> None:
+        super().__init__()
+        self.networks = networks
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return one logit a row."""
+        answers = [cast(Tensor, network(x)) for network in self.networks]
+        return torch.stack(answers).mean(0)
 
 
 @dataclass
@@ -261,8 +237,8 @@ class Timetable(Hook):
     def on_epoch_start(self, state: TrainState) -> None:
         """Choose anew, and let the teachers begin where the students are."""
         if state.epoch in self.choices:
-            answers = look(
-                self.school, self.task, self.candidates, lambda x: self.school(x).T
+            answers = self.task.look(
+                self.school, self.candidates, lambda x: self.school(x).T
             ).T
             for student, pace in enumerate(self.paces):
                 self._choose(student, pace * self.choices[state.epoch], answers)

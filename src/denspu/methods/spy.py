@@ -6,47 +6,24 @@ ICML 2002.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit
 
-from denspu._parameters import Number, OneOf, Whole
-from denspu._typing import BoolArray, FloatArray, RandomState
-from denspu.base import Rules, in_fixed_rows
-from denspu.methods._estimator import (
-    ESTIMATOR_RULES,
-    EstimatorPU,
-    EstimatorTask,
-    margins,
-    mark_positives,
-)
-from denspu.methods._reliable import positives_against, reliable
+from denspu._parameters import About, Number, OneOf, Whole, setting
+from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu.base import in_fixed_rows
+from denspu.methods._classical import EstimatorPU, EstimatorTask
 
 LEAST_SPREAD = 1e-2
 """Share of the mean variance that is added to every variance of naive Bayes."""
 
 
 class Spy(EstimatorPU):
-    """Find reliable negatives below the spies, then set P against them.
+    """Positives hidden in U show which of U are negative.
 
-    Parameters
-    ----------
-    variant : {"classifier", "em"}, default="classifier"
-        ``"classifier"``: ``estimator`` takes both steps. ``"em"``: naive Bayes with
-        expectation maximisation takes both, as in S-EM; Gaussian, since rows are
-        numbers here and not words.
-    spy_share : float, default=0.15
-        Share of P that is hidden in U.
-    noise_level : float, default=0.15
-        Share of the spies that may lie below the threshold: rows of U below it are the
-        reliable negatives.
-    max_steps : int, default=20
-        Steps of expectation maximisation.
-    estimator : "auto", str or object, default="auto"
-        The classifier: a kernel machine, or boosted trees beyond 10,000 rows.
-    encoder, random_state, device, verbose
-        As everywhere.
+    Find reliable negatives below the spies, then set P against them.
 
     Attributes
     ----------
@@ -56,36 +33,25 @@ class Spy(EstimatorPU):
         Numbers of the reliable negatives.
     """
 
-    _rules: ClassVar[Rules] = {
-        **ESTIMATOR_RULES,
-        "variant": (OneOf("classifier", "em"),),
-        "spy_share": (Number(0, 1, "neither"),),
-        "noise_level": (Number(0, 1, "left"),),
-        "max_steps": (Whole(1),),
-    }
+    about = About(key="spy", paper="Liu et al. 2002, S-EM")
 
-    def __init__(
-        self,
-        *,
-        variant: Literal["classifier", "em"] = "classifier",
-        spy_share: float = 0.15,
-        noise_level: float = 0.15,
-        max_steps: int = 20,
-        estimator: Any = "auto",
-        encoder: Any = "auto",
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.variant = variant
-        self.spy_share = spy_share
-        self.noise_level = noise_level
-        self.max_steps = max_steps
-        self.estimator = estimator
-        self.encoder = encoder
-        self.random_state = random_state
-        self.device = device
-        self.verbose = verbose
+    variant: Literal["classifier", "em"] = setting(
+        "classifier",
+        OneOf("classifier", "em"),
+        doc='``"classifier"``: ``estimator`` takes both steps. ``"em"``: naive Bayes '
+        "with expectation maximisation takes both, as in S-EM; Gaussian, since rows "
+        "are numbers here and not words.",
+    )
+    spy_share: float = setting(
+        0.15, Number(0, 1, "neither"), doc="Share of P that is hidden in U."
+    )
+    noise_level: float = setting(
+        0.15,
+        Number(0, 1, "left"),
+        doc="Share of the spies that may lie below the threshold: rows of U below it "
+        "are the reliable negatives.",
+    )
+    max_steps: int = setting(20, Whole(1), doc="Steps of expectation maximisation.")
 
     def _uses_embedding(self) -> bool:
         return self.variant == "em"
@@ -100,9 +66,9 @@ class Spy(EstimatorPU):
         overt = task.positive & ~spies
         scores = self._first_scores(task, overt)
         self.spy_threshold_ = float(np.quantile(scores[spies], self.noise_level))
-        self.negative_index_ = reliable(task, scores < self.spy_threshold_, scores)
+        self.negative_index_ = task.reliable(scores < self.spy_threshold_, scores)
         if self.variant == "classifier":
-            self.estimator_ = positives_against(task, self.negative_index_, "final")
+            self.estimator_ = task.positives_against(self.negative_index_, "final")
             return
         start = np.full(len(scores), np.nan)
         start[self.negative_index_] = 0.0
@@ -125,9 +91,6 @@ class Spy(EstimatorPU):
         if self.variant == "em":
             return in_fixed_rows(self._score, self.scale_(self._embed(X)))
         return super()._decide(X)
-
-    def _score(self, rows: Any) -> FloatArray:
-        return margins(self.estimator_, rows)
 
 
 class GaussianBayes:
@@ -200,3 +163,24 @@ def best_by_recall(
         return float(called[positive].mean() ** 2 / max(called.mean(), 1e-9))
 
     return max(models, key=quality)
+
+
+def mark_positives(
+    positive: BoolArray, groups: IntArray | None, share: float, rng: np.random.Generator
+) -> BoolArray:
+    """Mark about a share of the positives, whole groups at a time.
+
+    At least one positive is marked and one is left, if groups allow it.
+    """
+    rows = np.flatnonzero(positive)
+    unit = np.arange(len(rows)) if groups is None else groups[rows]
+    names = rng.permutation(np.unique(unit))
+    wanted = max(1, round(share * len(rows)))
+    marked = np.zeros(len(positive), dtype=bool)
+    for name in names[: max(1, len(names) - 1)]:
+        marked[rows[unit == name]] = True
+        if marked.sum() >= wanted:
+            break
+    if marked.sum() == len(rows):  # a single group holds all positives
+        marked[rows[: max(1, len(rows) - wanted)]] = False
+    return marked

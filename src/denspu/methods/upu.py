@@ -7,20 +7,23 @@ ICML 2015.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import torch
+from scipy.spatial.distance import pdist
 from torch import Tensor, nn
 
-from denspu._parameters import InstanceOf, Number, OneOf, Whole
-from denspu._typing import RandomState
-from denspu.base import Rules, forget
+from denspu._folds import make_folds
+from denspu._parameters import About, InstanceOf, Number, OneOf, Whole, setting
+from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu.base import forget
 from denspu.losses import risk_parts, unbiased
-from denspu.methods._deep import Auto, DeepPU
-from denspu.methods._kernel import fit_kernel
-from denspu.methods._prior import Scenario
+from denspu.methods._deep import Auto, DeepPriorPU
 from denspu.methods._task import Task
-from denspu.networks.backbones import BACKBONES
+from denspu.networks.backbones import BACKBONES, GaussianBasis, KernelModel
 from denspu.training import Hook, TrainState
 
 SMALL_IMAGE = 16
@@ -40,31 +43,15 @@ class StopBelow(Hook):
             state.stop = f"risk {risk:.3g} below {self.limit:g}"
 
 
-class UPU(DeepPU):
-    """Lower π E_P[l(f)] + E_U[l(-f)] - π E_P[l(-f)], which has no bias.
+class UPU(DeepPriorPU):
+    """The unbiased PU risk.
+
+    Lower π E_P[l(f)] + E_U[l(-f)] - π E_P[l(-f)], which has no bias.
 
     Tables and embeddings take the convex form: the squared loss on Gaussian bumps, in
     closed form. Images take a network and the sigmoid loss. A flexible network drives
     the estimate far below zero by learning P by heart: training ends where that shows.
     nnPU mends it.
-
-    Parameters
-    ----------
-    network : {"auto", "kernel", "mlp", "cnn", "resnet18", "vgg16", "linear"} or module
-        ``"kernel"``: Gaussian bumps. ``"auto"``: these for tables, embeddings and
-        images up to 16 pixels a side, else the papers' network.
-    n_centres : int, default=500
-        Bumps, around rows drawn at random; their width and the ridge are chosen by the
-        PU 0-1 risk on held-out rows.
-    stop_below : float or None, default=0.0
-        Training of a network ends after an epoch whose mean risk is below this: a true
-        risk cannot be negative. ``None`` takes all epochs.
-    lr : float or "auto", default=1e-4
-        Low, so that the network learns what is common to P before it learns P by heart.
-    prior, scenario, encoder, epochs, batch_size, weight_decay
-        As in :class:`denspu.methods._deep.DeepPU`.
-    max_seconds, random_state, device, verbose
-        As everywhere.
 
     Attributes
     ----------
@@ -72,48 +59,40 @@ class UPU(DeepPU):
         The width and the ridge of the kernel, and their risk on held-out rows.
     """
 
-    uses_known_negatives: ClassVar[bool] = False
-    _rules: ClassVar[Rules] = {
-        **DeepPU._rules,
-        "network": (OneOf("auto", "kernel", *BACKBONES), InstanceOf(nn.Module)),
-        "n_centres": (Whole(1),),
-        "stop_below": (OneOf(None), Number()),
-    }
+    about = About(
+        key="upu",
+        paper="du Plessis et al. 2014, 2015, uPU",
+        reference_licence="MIT",
+        uses_known_negatives=False,
+    )
 
-    def __init__(
-        self,
-        *,
-        n_centres: int = 500,
-        stop_below: float | None = 0.0,
-        prior: float | Literal["estimate"] = "estimate",
-        scenario: Scenario = "one-sample",
-        encoder: Any = None,
-        network: Any = "auto",
-        epochs: int | Auto = "auto",
-        batch_size: int | Auto = "auto",
-        lr: float | Auto = 1e-4,
-        weight_decay: float = 5e-3,
-        max_seconds: float | None = None,
-        random_state: RandomState = None,
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            prior=prior,
-            scenario=scenario,
-            encoder=encoder,
-            network=network,
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            weight_decay=weight_decay,
-            max_seconds=max_seconds,
-            random_state=random_state,
-            device=device,
-            verbose=verbose,
-        )
-        self.n_centres = n_centres
-        self.stop_below = stop_below
+    n_centres: int = setting(
+        500,
+        Whole(1),
+        doc="Bumps, around rows drawn at random; their width and the ridge are chosen "
+        "by the PU 0-1 risk on held-out rows.",
+    )
+    stop_below: float | None = setting(
+        0.0,
+        OneOf(None),
+        Number(),
+        doc="Training of a network ends after an epoch whose mean risk is below this: "
+        "a true risk cannot be negative. ``None`` takes all epochs.",
+    )
+    network: Any = setting(
+        "auto",
+        OneOf("auto", "kernel", *BACKBONES),
+        InstanceOf(nn.Module),
+        doc='``"kernel"``: Gaussian bumps. ``"auto"``: these for tables, embeddings '
+        "and images up to 16 pixels a side, else the papers' network.",
+    )
+    lr: float | Auto = setting(
+        1e-4,
+        OneOf("auto"),
+        Number(0, closed="neither"),
+        doc="Low, so that the network learns what is common to P before it learns P "
+        "by heart.",
+    )
 
     def _learn(self, task: Task) -> None:
         for name in ("choice_", "history_"):
@@ -140,3 +119,134 @@ class UPU(DeepPU):
         if isinstance(self.network, str) and self.network == "kernel":
             return nn.Identity  # not asked for: the kernel is no network
         return super()._builder(shape)
+
+
+# --- kernel ---
+
+
+WIDTHS = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+"""Widths tried, in units of the median distance between rows."""
+
+RIDGES = tuple(float(10.0**power) for power in range(-5, 2))
+"""Values of λ tried."""
+
+UNCHOSEN = (1.0, 0.1)
+"""Width and λ where nothing can be held out."""
+
+FOLDS = 5
+CHOICE_ROWS = 4096
+"""Rows of the pool, and of P, by which width and λ are chosen."""
+MEDIAN_ROWS = 300
+CHUNK = 8192
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen width (of the bumps, in the rows' own units), λ, and their risk."""
+
+    width: float
+    ridge: float
+    risk: float
+    """PU 0-1 risk on held-out rows; nan where nothing could be held out."""
+
+
+def fit_kernel(task: Task, n_centres: int) -> tuple[KernelModel, Choice]:
+    """Return the model with the least risk, and how its settings were chosen."""
+    rng = task.randomness.numpy("centres")
+    chosen = rng.permutation(task.pool)[:n_centres]
+    centres = vectors(task, chosen)
+    near = centres[:MEDIAN_ROWS]
+    unit = float(np.median(pdist(near))) if len(near) > 1 else 1.0
+    unit = unit if unit > 0 else 1.0
+    bumps = torch.from_numpy(centres)
+    choice = choose(task, bumps, unit)
+    basis = GaussianBasis(bumps, choice.width)
+    _, of_positive = moments(features(task, basis, task.positive))
+    gram, of_pool = moments(features(task, basis, task.pool))
+    weights = least_risk(gram, of_positive, of_pool, task.prior, choice.ridge)
+    return KernelModel(basis, torch.from_numpy(weights.astype(np.float32))), choice
+
+
+def choose(task: Task, centres: torch.Tensor, unit: float) -> Choice:
+    """Return the width and λ with the least PU 0-1 risk on held-out rows."""
+    rng = task.randomness.numpy("folds")
+    labelled = np.zeros(len(task.rows), dtype=bool)
+    labelled[task.positive] = True
+    fold = make_folds(labelled, task.groups, FOLDS, rng)
+    positive = rng.permutation(task.positive)[:CHOICE_ROWS]
+    pool = rng.permutation(task.pool)[:CHOICE_ROWS]
+    parts = [
+        part
+        for part in range(FOLDS)
+        if all(0 < np.mean(fold[rows] == part) < 1 for rows in (positive, pool))
+    ]
+    if not parts:
+        width, ridge = UNCHOSEN
+        return Choice(width * unit, ridge, float("nan"))
+    found = []
+    for width in WIDTHS:
+        basis = GaussianBasis(centres, width * unit)
+        P, U = (task.logits(basis, rows) for rows in (positive, pool))
+        risks = np.mean(
+            [
+                held_out_risks(P, U, fold[positive] == k, fold[pool] == k, task.prior)
+                for k in parts
+            ],
+            axis=0,
+        )
+        found += [
+            Choice(width * unit, ridge, float(risk))
+            for ridge, risk in zip(RIDGES, risks, strict=True)
+        ]
+    return min(found, key=lambda choice: (choice.risk, -choice.ridge))
+
+
+def held_out_risks(
+    P: FloatArray, U: FloatArray, out_p: BoolArray, out_u: BoolArray, prior: float
+) -> list[float]:
+    """Return the PU 0-1 risk on the rows left out, for each λ."""
+    gram, of_pool = moments([U[~out_u]])
+    values, turn = np.linalg.eigh(gram)
+    aim = turn.T @ (2 * prior * P[~out_p].mean(axis=0) - of_pool)
+    turned_p, turned_u = P[out_p] @ turn, U[out_u] @ turn
+    risks = []
+    for ridge in RIDGES:
+        weights = aim / (np.maximum(values, 0) + ridge)
+        missed = np.mean(turned_p @ weights <= 0)
+        called = np.mean(turned_u @ weights > 0)
+        risks.append(float(2 * prior * missed + called - prior))
+    return risks
+
+
+def least_risk(
+    gram: FloatArray,
+    of_positive: FloatArray,
+    of_pool: FloatArray,
+    prior: float,
+    ridge: float,
+) -> FloatArray:
+    """Return the weights of the closed form."""
+    left = gram + ridge * np.eye(len(gram))
+    return np.asarray(
+        np.linalg.solve(left, 2 * prior * of_positive - of_pool), dtype=np.float64
+    )
+
+
+def moments(chunks: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Return E[k kᵀ] and E[k] over all chunks of rows."""
+    gram, total, n_rows = np.zeros(()), np.zeros(()), 0
+    for K in chunks:
+        gram, total, n_rows = gram + K.T @ K, total + K.sum(axis=0), n_rows + len(K)
+    return gram / n_rows, total / n_rows
+
+
+def features(task: Task, basis: GaussianBasis, rows: IntArray) -> Iterator[FloatArray]:
+    """Yield the basis at some rows, a chunk at a time."""
+    for start in range(0, len(rows), CHUNK):
+        yield task.logits(basis, rows[start : start + CHUNK])
+
+
+def vectors(task: Task, rows: IntArray) -> FloatArray:
+    """Return some rows as vectors."""
+    chosen = task.as_float(task.rows[task.index(rows)])
+    return chosen.flatten(1).float().cpu().numpy()

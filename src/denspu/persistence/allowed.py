@@ -184,6 +184,10 @@ MOVED: Mapping[str, str] = {
     "denspu.encoders.identity:IdentityEncoder": (
         "denspu.encoders.tabular:IdentityEncoder"
     ),
+    "denspu.methods._calibration:Sigmoid": "denspu.methods._classical:Sigmoid",
+    "denspu.methods._estimator:RowScale": "denspu.methods._classical:RowScale",
+    "denspu.methods._kernel:Choice": "denspu.methods.upu:Choice",
+    "denspu.methods._several:MeanLogit": "denspu.methods.self_pu:MeanLogit",
     "denspu.metrics._pu_threshold:ThresholdChoice": (
         "denspu.metrics._decisions:ThresholdChoice"
     ),

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from denspu._scores import HiddenPositive, Isotonic
-from denspu.methods._calibration import Sigmoid
+from denspu.methods._classical import Sigmoid
 from denspu.persistence.onnx.parts.basics import Part
 from denspu.persistence.onnx.parts.scores import Logistic, Steps
 from denspu.persistence.onnx.refusal import refuse

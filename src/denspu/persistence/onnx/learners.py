@@ -35,7 +35,7 @@ from denspu.detectors import (
     SphereDensity,
 )
 from denspu.detectors.forest import average_path_length
-from denspu.methods._estimator import SURE
+from denspu.methods._classical import SURE
 from denspu.methods.spy import GaussianBayes
 from denspu.persistence.onnx.parts import kernels, neighbours, trees
 from denspu.persistence.onnx.parts.basics import Chain, Mean

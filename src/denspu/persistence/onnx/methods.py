@@ -14,9 +14,8 @@ from torch import Tensor, nn
 
 from denspu.classifiers import NetworkClassifier
 from denspu.methods._base import PUClassifier
+from denspu.methods._classical import EmbeddingPU, EstimatorPU
 from denspu.methods._deep import DeepPU
-from denspu.methods._embedding import EmbeddingPU
-from denspu.methods._estimator import EstimatorPU
 from denspu.methods.dens_pu import DensPU
 from denspu.methods.elkan_noto import MARGIN, TIE, ElkanNoto
 from denspu.methods.kldce import KLDCE

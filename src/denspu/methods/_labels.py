@@ -1,4 +1,4 @@
-"""From the boundary's scores to a first label for every row, and how many there are."""
+"""Steps 5 and 6: a first label for every row of U, and what a refiner makes of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from denspu._machine import Deadline
+from denspu._progress import Stages
+from denspu._share import Counts, Share
 from denspu._typing import FloatArray
 from denspu._validation import PUInput
-from denspu.base import RARE
+from denspu.base import RARE, RefinerInput
 from denspu.exceptions import (
     DegenerateFitWarning,
     FewRowsWarning,
@@ -44,11 +47,6 @@ class FirstLabels:
     """The share of positives inside U: estimated, or as the user knows it."""
     estimated: PriorEstimate | None = None
     """What the scores say of a share that is known."""
-
-    @property
-    def prior_known(self) -> bool:
-        """Tell whether the share is the user's."""
-        return self.estimated is not None
 
     @property
     def rare(self) -> bool:
@@ -91,6 +89,75 @@ def first_labels(
     labels[data.unlabeled] = inside
     scores[data.positive], scores[data.unlabeled] = positive, unlabeled
     return FirstLabels(scores, labels, found.prior, found.estimated)
+
+
+def share_of(prior: PriorEstimate, data: PUInput) -> Share:
+    """Return an estimate as the share of the open rows that it is about."""
+    ends = prior.low, prior.high
+    return Share(prior.prior_in_unlabeled, *ends, "open", Counts.seen(data))
+
+
+def refine(
+    refiner: Any,
+    encoder: Any,
+    Z: FloatArray,
+    data: PUInput,
+    first: FirstLabels,
+    deadline: Deadline,
+    stages: Stages,
+) -> Share:
+    """Let the refiner go on from the first labels; return the share it ends with."""
+    with stages.stage("refine") as facts:
+        refiner.refine(
+            RefinerInput(
+                X=data.X,
+                Z=Z,
+                positive=data.positive,
+                known_negative=data.known_negative,
+                groups=data.groups,
+                scores=first.scores,
+                labels=first.labels,
+                prior_in_unlabeled=first.prior.prior_in_unlabeled,
+                prior_interval=(first.prior.low, first.prior.high),
+                encoder=encoder,
+                deadline=deadline,
+                prior_known=first.estimated is not None,
+                held_out=data.held_out,
+            )
+        )
+        if first.estimated is not None:
+            share = share_of(first.prior, data)
+            own = getattr(refiner, "estimated_", None) or first.estimated
+            found = share_of(own, data)
+            # In words of the user's U, in which no row was held out.
+            mine, theirs = (
+                s.to("unlabeled", Counts.given(data)) for s in (share, found)
+            )
+            warn_if_contradicted(mine.value, theirs.value, theirs.interval)
+            found = found.to("unlabeled")
+            facts["estimated_prior"] = [found.value, *found.interval]
+        else:
+            prior = getattr(refiner, "prior_", None) or first.prior
+            share = share_of(prior, data)
+            warn_if_extreme(prior)
+            warn_if_rough(prior)
+        unlabeled = refiner.labels_[data.unlabeled]
+        facts["refiner"] = type(refiner).__name__
+        facts["called_positive"] = float(np.mean(unlabeled > 0.5))
+        if hasattr(refiner, "facts"):
+            facts.update(refiner.facts())
+        inside = share.to("unlabeled")
+        facts["prior_in_unlabeled"] = inside.value
+        facts["prior_interval"] = list(inside.interval)
+    return share
+
+
+def sees_input(refiner: Any) -> bool:
+    """Tell whether a refiner sees rows as they came, not their embeddings."""
+    return getattr(refiner, "sees", "embedding") == "input"
+
+
+# --- what the user should know of the share ------------------------------------------
 
 
 def warn_if_extreme(prior: PriorEstimate) -> None:

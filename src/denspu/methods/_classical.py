@@ -1,41 +1,50 @@
-"""What PU methods around an ordinary classifier share.
+"""What PU methods on an embedding, and those around an ordinary classifier, share.
 
-Rows, the classifier and its seeds are settled here. A method is a subclass with
+Rows, the encoder, the classifier and its seeds are settled here. A method on an
+embedding is a subclass of :class:`EmbeddingPU` with ``_learn(Z, data, randomness)`` and
+``_score(Z)``. One around a classifier is a subclass of :class:`EstimatorPU` with
 ``_train(task)`` and ``_score(rows)``: it asks the task for fitted classifiers and for
 scores of rows that a classifier has not seen.
 """
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 from sklearn.utils.validation import has_fit_parameter
 
 from denspu._folds import deal_folds, groups_argument, same_rows
 from denspu._machine import resolve_device
-from denspu._parameters import OneOf, Part
+from denspu._parameters import About, OneOf, Part, Whole, setting
 from denspu._random import Randomness
 from denspu._registry import (
-    inputs_of,
     prepare_part,
     refuse_kind,
     registry,
     resolve_part,
+    takes_rows,
 )
+from denspu._scores import Isotonic
 from denspu._share import Counts, Share
-from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu._typing import BoolArray, FloatArray, IntArray, RandomState, Scenario
 from denspu._validation import PUInput, take_rows
-from denspu.base import Rules, in_fixed_rows
-from denspu.exceptions import InvalidParameterError
-from denspu.methods._embedding import EmbeddingPU
-from denspu.methods._prior import Scenario, resolve_prior
+from denspu.base import in_fixed_rows
+from denspu.data.kinds import kind_of
+from denspu.exceptions import FewRowsWarning, InvalidParameterError, SelectionWarning
+from denspu.methods._base import PUClassifier
+from denspu.methods._prior import doubtful_share, resolve_prior
 
 KERNEL_ROWS = 10_000
 """Training rows up to which ``estimator="auto"`` is a kernel machine."""
@@ -43,10 +52,59 @@ KERNEL_ROWS = 10_000
 SURE = 1e-6
 """Probabilities are kept inside (SURE, 1 - SURE) before they become log-odds."""
 
-ESTIMATOR_RULES: Rules = {
-    **EmbeddingPU._rules,
-    "estimator": (OneOf("auto"), Part("classifier")),
-}
+
+class EmbeddingPU(PUClassifier):
+    """A PU method on the embedding of an encoder."""
+
+    about = About(inputs=("table", "image", "text"))
+
+    encoder: Any = setting(
+        "auto",
+        OneOf("auto"),
+        Part("encoder"),
+        doc='``"auto"`` standardises tables, takes small images as they are, and '
+        "learns a contrastive embedding of others.",
+    )
+    random_state: RandomState = setting(None, doc="Makes a fit repeatable.")
+    device: str = setting("auto", doc="Where networks are trained, if there are any.")
+    verbose: int = setting(0, Whole(0), doc="1 shows what takes long.")
+
+    def _fit(self, data: PUInput, randomness: Randomness) -> None:
+        self.device_ = str(resolve_device(self.device))
+        chosen = self.encoder
+        if isinstance(chosen, str) and chosen == "auto":
+            on_gpu = self.device_.startswith("cuda")
+            chosen = kind_of(data.kind).default_encoder(data.X, on_gpu)
+        self.encoder_ = prepare_part(
+            resolve_part(chosen, "encoder", argument="encoder"),
+            randomness,
+            "encoder",
+            device=self.device_,
+            verbose=self.verbose,
+        )
+        refuse_kind(self.encoder_, data.kind, "encoder")
+        self.encoder_.fit(data.X, data.positive.astype(np.int64))
+        self._learn(self._vectors(data.X), data, randomness)
+
+    @abstractmethod
+    def _learn(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
+        """Learn from embeddings; ``data`` says who is who."""
+
+    @abstractmethod
+    def _score(self, Z: FloatArray) -> FloatArray:
+        """Return log-odds or a margin around 0 for embeddings."""
+
+    def _vectors(self, X: Any) -> FloatArray:
+        return np.asarray(self._embed(X), dtype=np.float64)
+
+    def _decide(self, X: Any) -> FloatArray:
+        return in_fixed_rows(self._score, self._vectors(X))
+
+    def _expected_share(self, data: PUInput, called: float) -> float | None:
+        known = super()._expected_share(data, called)
+        if known is not None or not hasattr(self, "encoder_"):
+            return known
+        return doubtful_share(called, data, self._vectors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +181,12 @@ class EstimatorTask:
             given |= weight_argument(model, weight)
         return model.fit(rows, labels, **given)
 
+    def positives_against(self, negative: IntArray, name: str) -> Any:
+        """Return a classifier of P against some rows."""
+        positive = np.flatnonzero(self.positive)
+        index = np.concatenate([positive, negative])
+        return self.fit(index, np.arange(len(index)) < len(positive), name)
+
     def scores(self, model: Any, index: IntArray) -> FloatArray:
         """Return log-odds or margins of some rows."""
         return margins(model, take_rows(self.rows, index))
@@ -139,6 +203,20 @@ class EstimatorTask:
         rng = self.randomness.numpy("folds")
         return deal_folds(self.positive, groups, n_folds, rng)
 
+    def out_of_fold(self, target: BoolArray, fold: IntArray, name: str) -> FloatArray:
+        """Return scores of all rows, each by a classifier that has not seen it.
+
+        With a single fold nothing can be held out, and rows judge themselves.
+        """
+        scores = np.empty(len(target))
+        for part in np.unique(fold):
+            own = np.flatnonzero(fold == part)
+            rest = np.flatnonzero(fold != part)
+            rest = rest if len(rest) else own
+            model = self.fit(rest, target[rest], f"{name}/{part}")
+            scores[own] = self.scores(model, own)
+        return scores
+
     def prior(
         self, given: float | str, scenario: Scenario
     ) -> tuple[float, float, float]:
@@ -154,19 +232,24 @@ class EstimatorTask:
         share = Share.exactly(inside, "unlabeled", Counts.seen(self.data))
         return prior, inside, share.to("open").value
 
-    def out_of_fold(self, target: BoolArray, fold: IntArray, name: str) -> FloatArray:
-        """Return scores of all rows, each by a classifier that has not seen it.
+    def reliable(self, chosen: BoolArray, scores: FloatArray) -> IntArray:
+        """Return the chosen free rows and the known negatives: the reliable ones.
 
-        With a single fold nothing can be held out, and rows judge themselves.
+        Where nothing was chosen, the rows of U with the lowest scores are taken, as
+        many as there are in P, and a warning says so.
         """
-        scores = np.empty(len(target))
-        for part in np.unique(fold):
-            own = np.flatnonzero(fold == part)
-            rest = np.flatnonzero(fold != part)
-            rest = rest if len(rest) else own
-            model = self.fit(rest, target[rest], f"{name}/{part}")
-            scores[own] = self.scores(model, own)
-        return scores
+        mask = chosen & self.free
+        if not (mask | self.data.known_negative).any():
+            free = np.flatnonzero(self.free)
+            count = max(1, min(int(self.positive.sum()), len(free) // 2))
+            mask[free[np.argsort(scores[free], kind="stable")[:count]]] = True
+            warnings.warn(
+                f"No unlabelled row looks reliably negative; the {count} that look "
+                "least like P are taken. The features may not tell the classes apart.",
+                SelectionWarning,
+                stacklevel=2,
+            )
+        return np.flatnonzero(mask | self.data.known_negative)
 
 
 class EstimatorPU(EmbeddingPU):
@@ -176,9 +259,13 @@ class EstimatorPU(EmbeddingPU):
     images (a registered network) sees the images instead.
     """
 
-    _rules: ClassVar[Rules] = ESTIMATOR_RULES
-
-    estimator: Any
+    estimator: Any = setting(
+        "auto",
+        OneOf("auto"),
+        Part("classifier"),
+        doc="The classifier: a kernel machine, or boosted trees beyond 10,000 rows. A "
+        "registered key or any scikit-learn classifier may take its place.",
+    )
 
     def _fit(self, data: PUInput, randomness: Randomness) -> None:
         self.template_ = self.estimator
@@ -187,10 +274,8 @@ class EstimatorPU(EmbeddingPU):
                 self.estimator, "classifier", argument="estimator"
             )
             refuse_kind(self.template_, data.kind, "estimator")
-        takes = inputs_of(self.template_) or ()
-        self.sees_ = (
-            "input" if data.kind == "image" and "image" in takes else "embedding"
-        )
+        sees_input = takes_rows(self.template_, data.kind)
+        self.sees_ = "input" if sees_input else "embedding"
         if self.sees_ == "embedding" or self._uses_embedding():
             super()._fit(data, randomness)
         else:
@@ -232,12 +317,18 @@ class EstimatorPU(EmbeddingPU):
 
     @abstractmethod
     def _train(self, task: EstimatorTask) -> None:
-        """Learn from the task's rows."""
+        """Learn from the task's rows, and leave ``estimator_`` behind."""
+
+    def _score(self, rows: Any) -> FloatArray:
+        return margins(self.estimator_, rows)
 
     def _decide(self, X: Any) -> FloatArray:
         if self.sees_ == "input":
             return self._score(X)
-        return in_fixed_rows(self._score, self.scale_(self._embed(X)))
+        return in_fixed_rows(self._score, self.scale_(self._vectors(X)))
+
+
+# --- the classifier -------------------------------------------------------------------
 
 
 def default_estimator(n_rows: int, balanced: bool) -> Any:
@@ -284,25 +375,78 @@ def margins(model: Any, rows: Any) -> FloatArray:
     return np.asarray(logit(np.clip(probability, SURE, 1 - SURE)))
 
 
-def mark_positives(
-    positive: BoolArray,
-    groups: IntArray | None,
-    share: float,
-    rng: np.random.Generator,
-) -> BoolArray:
-    """Mark about a share of the positives, whole groups at a time.
+# --- copies of a few rows -------------------------------------------------------------
 
-    At least one positive is marked and one is left, if groups allow it.
+
+@contextmanager
+def copies_expected() -> Iterator[None]:
+    """Keep scikit-learn from telling about clusters in copies of a few rows.
+
+    The caller says it in the user's own words: see :func:`warn_of_copies`.
     """
-    rows = np.flatnonzero(positive)
-    unit = np.arange(len(rows)) if groups is None else groups[rows]
-    names = rng.permutation(np.unique(unit))
-    wanted = max(1, round(share * len(rows)))
-    marked = np.zeros(len(positive), dtype=bool)
-    for name in names[: max(1, len(names) - 1)]:
-        marked[rows[unit == name]] = True
-        if marked.sum() >= wanted:
-            break
-    if marked.sum() == len(rows):  # a single group holds all positives
-        marked[rows[: max(1, len(rows) - wanted)]] = False
-    return marked
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "Number of distinct clusters", ConvergenceWarning
+        )
+        yield
+
+
+def warn_of_copies(rows: FloatArray, what: str, wanted: int, outcome: str) -> None:
+    """Warn where there are fewer distinct rows than parts to make of them."""
+    distinct = len(np.unique(rows, axis=0))
+    if distinct < wanted:
+        warnings.warn(
+            f"The {len(rows)} {what} are copies of {distinct} row(s); {outcome}. Leave "
+            "copies out, or give features that tell rows apart.",
+            FewRowsWarning,
+            stacklevel=2,
+        )
+
+
+# --- from scores to P(s = 1 | x), the chance that a row carries a label ---------------
+
+CALIBRATION_RULE = OneOf("isotonic", "sigmoid", None)
+
+
+def learn_calibration(
+    kind: str | None, scores: FloatArray, labelled: BoolArray
+) -> Callable[[FloatArray], FloatArray]:
+    """Return a rising map from scores to P(s = 1).
+
+    ``"isotonic"``: any rising steps. ``"sigmoid"``: the logistic function of a line
+    (Platt). ``None``: the scores are log-odds already.
+    """
+    if kind is None:
+        return as_log_odds
+    return (Isotonic if kind == "isotonic" else Sigmoid)(scores, labelled)
+
+
+def as_log_odds(scores: FloatArray) -> FloatArray:
+    """Return the probabilities of log-odds."""
+    return np.asarray(expit(scores))
+
+
+class Sigmoid:
+    """The logistic function of a line through the scores."""
+
+    def __init__(self, scores: FloatArray, labelled: BoolArray) -> None:
+        self.spread = float(scores.std()) or 1.0
+        self.line = LogisticRegression(C=1e4)
+        self.line.fit(scores[:, None] / self.spread, labelled)
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return P(s = 1)."""
+        found = self.line.predict_proba(scores[:, None] / self.spread)
+        return np.asarray(found[:, 1])
+
+
+def cross_calibrated(
+    kind: str | None, scores: FloatArray, labelled: BoolArray, fold: IntArray
+) -> FloatArray:
+    """Return P(s = 1) of every row by a map that was learned without its fold."""
+    found = np.empty(len(scores))
+    for part in np.unique(fold):
+        own = fold == part
+        rest = ~own if not own.all() else own
+        found[own] = learn_calibration(kind, scores[rest], labelled[rest])(scores[own])
+    return found
