@@ -10,12 +10,12 @@ import json
 import os
 import tempfile
 import time
-import uuid
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -23,14 +23,14 @@ from typing import IO, Any
 import numpy as np
 from scipy.special import expit
 
-from denspu._frame import Frame
+from denspu._files import new_file
 from denspu._parameters import Whole
 from denspu._typing import FloatArray, IntArray
-from denspu._words import NOUNS, many
+from denspu._words import many
 from denspu.data import Items, iter_items
-from denspu.data._decoding import quiet_decoding
 from denspu.data._reading import Source
 from denspu.data._tables import require_pyarrow
+from denspu.data.kinds import kind_of
 from denspu.exceptions import (
     DensPUError,
     InvalidParameterError,
@@ -89,7 +89,7 @@ class Prediction:
 
     def summary(self) -> str:
         """Return one line: how many, how many called positive, how fast."""
-        items = many(self.n_items, NOUNS[self.kind])
+        items = many(self.n_items, kind_of(self.kind).noun)
         return (
             f"{items} · {self.n_called:,} called positive · "
             f"{self.n_skipped:,} skipped · {self.per_second:,.0f} a second"
@@ -153,15 +153,25 @@ def predict_files(
     scorer = open_model(model, device, reading, workers)
     cut = cut_of(scorer.model, threshold)
     loaded = time.perf_counter() - start
-    beside = skipped_beside(target)
-    with ExitStack() as stack:
-        answers = stack.enter_context(_in_place_of(target))
-        bad = stack.enter_context(_in_place_of(beside))
-        names = stack.enter_context(_Spool(target.parent))
-        with _writing(target):
-            scores, n_skipped = _score(scorer, source, chunk, names, bad, tell)
+    beside = _skipped_beside(target)
+    names = partial(  # put aside on the disk until all ranks are known
+        tempfile.TemporaryFile, "w+", encoding="utf-8", dir=target.parent, newline="\n"
+    )
+    try:
+        with new_file(target) as answers, new_file(beside) as bad, names() as file:
+            scores, n_skipped = _score(scorer, source, chunk, file, bad, tell)
             value, sentence = cut.among(scores)
-            _write(answers, target.suffix.lower(), names, scores, value, scorer)
+            file.seek(0)
+            make = _csv_file if target.suffix.lower() == ".csv" else _parquet_file
+            with make(answers, COLUMNS) as write:
+                _write(write, map(json.loads, file), scores, value, scorer)
+    except DensPUError:
+        raise
+    except OSError as error:
+        raise RunFolderError(
+            f"{target} could not be written: {error.strerror or error}. Nothing was "
+            "left behind. Make room, or choose another place."
+        ) from error
     return Prediction(
         out=str(target),
         skipped_out=str(beside),
@@ -181,7 +191,7 @@ def predict_files(
     )
 
 
-def skipped_beside(target: Path) -> Path:
+def _skipped_beside(target: Path) -> Path:
     """Return the file that lists what was skipped."""
     return target.with_name(f"{target.stem}.skipped.csv")
 
@@ -201,7 +211,7 @@ def _check(target: Path, overwrite: bool, chunk: int) -> None:
             f"There is no folder {target.parent} to write {target.name} in. Make it, "
             "or choose another place."
         )
-    for path in (target, skipped_beside(target)):
+    for path in (target, _skipped_beside(target)):
         if path.is_dir():
             raise RunFolderError(f"{path} is a folder. Choose another name.")
         if path.exists() and not overwrite:
@@ -214,38 +224,11 @@ def _check(target: Path, overwrite: bool, chunk: int) -> None:
 # --- scoring -------------------------------------------------------------------------
 
 
-class _Spool:
-    """Names put aside on the disk until all scores, and so all ranks, are known."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __enter__(self) -> _Spool:
-        try:
-            self.file: IO[str] = tempfile.TemporaryFile(
-                "w+", encoding="utf-8", dir=self.folder, prefix=".denspu.", newline="\n"
-            )
-        except OSError as error:
-            raise _not_written(self.folder, error) from error
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # a full disk was told before
-            self.file.close()
-
-    def add(self, names: list[str]) -> None:
-        self.file.writelines(json.dumps(name) + "\n" for name in names)
-
-    def __iter__(self) -> Iterator[str]:
-        self.file.seek(0)
-        return (json.loads(line) for line in self.file)
-
-
 def _score(
     scorer: Scorer,
     source: Source,
     chunk: int,
-    names: _Spool,
+    names: IO[str],
     bad: Path,
     tell: Tell | None,
 ) -> tuple[FloatArray, int]:
@@ -254,7 +237,7 @@ def _score(
     n_skipped = 0
     with _csv_file(bad, ("item", "reason")) as list_skipped:
         for items, scores in scorer.scored(source, chunk):
-            names.add(items.ids)
+            names.writelines(json.dumps(name) + "\n" for name in items.ids)
             list_skipped(items.skipped)
             found.frombytes(scores.tobytes())
             n_skipped += len(items.skipped)
@@ -275,28 +258,24 @@ def ranks(scores: FloatArray) -> IntArray:
 
 
 def _write(
-    path: Path,
-    suffix: str,
-    names: _Spool,
+    write: _WriteRows,
+    names: Iterator[str],
     scores: FloatArray,
     threshold: float,
     scorer: Scorer,
 ) -> None:
     """Write the answers, a block of rows at a time."""
     rank = ranks(scores)
-    waiting = iter(names)
-    make = _csv_file if suffix == ".csv" else _parquet_file
-    with make(path, COLUMNS) as write:
-        for start in range(0, len(scores), ROWS):
-            part = scores[start : start + ROWS]
-            columns = (
-                list(islice(waiting, len(part))),
-                part.tolist(),
-                scorer.probability(part).tolist(),
-                rank[start : start + ROWS].tolist(),
-                (part > threshold).astype(np.int64).tolist(),
-            )
-            write(zip(*columns, strict=True))
+    for start in range(0, len(scores), ROWS):
+        part = scores[start : start + ROWS]
+        columns = (
+            list(islice(names, len(part))),
+            part.tolist(),
+            scorer.probability(part).tolist(),
+            rank[start : start + ROWS].tolist(),
+            (part > threshold).astype(np.int64).tolist(),
+        )
+        write(zip(*columns, strict=True))
 
 
 @contextmanager
@@ -322,39 +301,6 @@ def _parquet_file(path: Path, header: Sequence[str]) -> Iterator[_WriteRows]:
 
     with arrow.parquet.ParquetWriter(path, schema) as file:
         yield write
-
-
-@contextmanager
-def _in_place_of(target: Path) -> Iterator[Path]:
-    """Give a name to write to; it becomes the target if nothing goes wrong."""
-    work = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}.part")
-    try:
-        yield work
-        with _writing(target):
-            with open(work, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(work, target)
-    finally:
-        with suppress(OSError):
-            work.unlink()
-
-
-@contextmanager
-def _writing(target: Path) -> Iterator[None]:
-    """Say what went wrong with the disk."""
-    try:
-        yield
-    except DensPUError:
-        raise
-    except OSError as error:
-        raise _not_written(target, error) from error
-
-
-def _not_written(target: Path, error: OSError) -> RunFolderError:
-    return RunFolderError(
-        f"{target} could not be written: {error.strerror or error}. Nothing was left "
-        "behind. Make room, or choose another place."
-    )
 
 
 # --- a model at work -----------------------------------------------------------------
@@ -388,7 +334,7 @@ class Scorer:
         chunks = iter_items(source, like=self.plan, chunk=chunk, **options)
         blocks = _in_blocks(chunks, self.block)
         # the filters of warnings are set once, here, and not by the thread
-        quiet = quiet_decoding if self.kind == "image" else nullcontext()
+        quiet = kind_of(self.kind).quiet()
         with quiet, ThreadPoolExecutor(1, thread_name_prefix="read") as ahead:
             waiting = ahead.submit(next, blocks, None)
             while (items := waiting.result()) is not None:
@@ -408,9 +354,9 @@ class Scorer:
 
         The last bits of a product of matrices can depend on the number of rows.
         """
-        if self.kind != "image":
+        size = kind_of(self.kind).values_in_one(self.plan)
+        if size is None:
             return BLOCK
-        size = self.plan["height"] * self.plan["width"] * self.plan["channels"]
         return max(1, min(IMAGE_BLOCK, CHUNK_BYTES // (2 * size)))
 
     def probability(self, scores: FloatArray) -> FloatArray:
@@ -429,42 +375,14 @@ def _in_blocks(chunks: Iterable[Items], size: int) -> Iterator[Items]:
         n += len(items)
         if n < size:
             continue
-        whole = _joined(held)
+        whole = Items.together(held)
         for start in range(0, n - size + 1, size):
             part = whole.take(np.arange(start, start + size))
             yield part if start == 0 else _bare(part)
         rest = np.arange(n - n % size, n)
         held, n = [_bare(whole.take(rest))] if len(rest) else [], len(rest)
     if held:
-        yield _joined(held)
-
-
-def _joined(parts: Sequence[Items]) -> Items:
-    """Put chunks of one source together."""
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
-    rows = [part.X for part in parts]
-    X: Any
-    if isinstance(first.X, Frame):
-        X = Frame.stacked(rows)
-    elif isinstance(first.X, list):
-        X = [text for texts in rows for text in texts]
-    else:
-        X = np.concatenate(rows)
-    return replace(
-        first,
-        X=X,
-        ids=[name for part in parts for name in part.ids],
-        facts={},
-        aside={
-            name: np.concatenate([part.aside[name] for part in parts])
-            for name in first.aside
-        },
-        skipped=[one for part in parts for one in part.skipped],
-        notes=[note for part in parts for note in part.notes],
-        seconds=sum(part.seconds for part in parts),
-    )
+        yield Items.together(held)
 
 
 def _bare(items: Items) -> Items:
