@@ -33,7 +33,7 @@ from denspu.runs.facts import (
     RunRows,
     Threshold,
 )
-from denspu.runs.projection import project
+from denspu.runs.findings import project
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
 NASTY = f"scan {HOSTILE} & \"quoted\" 'name' \u202etxt.exe\u2028 \x07 ü ß 漢字"

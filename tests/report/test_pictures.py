@@ -22,7 +22,7 @@ from denspu.report import (
     score_histogram,
 )
 from denspu.report.style import ROLES
-from denspu.runs.projection import project
+from denspu.runs.findings import project
 
 COUNTS = {"positive": 3, "inlier": 5, "unlabeled": 7, "negative": 4}
 

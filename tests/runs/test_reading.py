@@ -13,8 +13,7 @@ from denspu.data import Items, read_items
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 from denspu.runs import RunOptions
 from denspu.runs.options import given_share
-from denspu.runs.reading import read_run
-from denspu.runs.splitting import groups_of, hold_out, path_pattern, times_of
+from denspu.runs.reading import groups_of, hold_out, path_pattern, read_run, times_of
 
 
 def items(n, ids=None, **aside):
@@ -234,7 +233,7 @@ def ask(n_positive=10, **given):
         (
             {"prior_in_unlabeled": (0.15, 0.85)},
             {"prior_in_unlabeled": (0.14, 0.86)},
-            "between 0.15 and 0.85, or leave prior_in_unlabeled out",
+            "between 0.15 and 0.85, or leave it out",
         ),
         ({"prior": (0.575, 0.925)}, {"prior": (0.57, 0.93)}, "0.575 and 0.925"),
         (

@@ -32,7 +32,7 @@ from denspu.report.style import (
     styled,
 )
 from denspu.report.text import cut_in_the_middle
-from denspu.runs.projection import project
+from denspu.runs.findings import project
 
 if TYPE_CHECKING:
     from denspu.methods.dens_pu import DensPU

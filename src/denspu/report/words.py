@@ -53,7 +53,7 @@ PARTS = {
 """Parts as people may call them."""
 
 FROM = {
-    "given": "as you said",
+    "given": "by the share you gave",
     "model": "as the method estimates",
     "scores": "as estimated from the scores",
 }
@@ -150,7 +150,7 @@ def share_lines(prior: Prior) -> Iterator[Line]:
         return
     around = f" ({digits(prior.low)} to {digits(prior.high)})"
     if prior.low == prior.high:
-        around = ", as you said"
+        around = ", by the share you gave"
     yield (
         "share",
         f"about {digits(prior.value)} % of the unlabelled are positive{around}",
@@ -199,7 +199,7 @@ def headline(facts: RunFacts) -> str:
     are = does(round(count.value), "is", "are")
     what = f"{about} of your {whole(n)} unlabelled {things} {are} positive"
     if facts.prior.given:
-        return f"As you said, about {what}."
+        return f"By the share you gave, about {what}."
     return f"About {what} ({between})."
 
 

@@ -206,7 +206,7 @@ class RunRows:
     decision: IntArray
     """1 or 0."""
     stage: NDArray[Any]
-    """Words: what settled the item; one of ``STAGES`` in ``runs/rows.py``."""
+    """Words: what settled the item; one of ``STAGES`` in ``runs/findings.py``."""
     map_positive: FloatArray | None
     """Places on the map, n×2; None where there is no embedding."""
     map_unlabeled: FloatArray | None

@@ -26,6 +26,7 @@ from denspu.persistence import versions
 from denspu.report import words
 from denspu.runs import findings
 from denspu.runs.facts import Copy, RunFacts, RunRows, plain
+from denspu.runs.findings import Embeddings
 from denspu.runs.folder import REPORT, WorkFolder, WriteReport, check_out, write_run
 from denspu.runs.options import (
     PRIOR_OF,
@@ -35,9 +36,7 @@ from denspu.runs.options import (
     given_share,
     scenario_of,
 )
-from denspu.runs.reading import RunData, read_run, reading_arguments
-from denspu.runs.rows import Embeddings, embeddings_of, rows_of
-from denspu.runs.splitting import hold_out
+from denspu.runs.reading import RunData, hold_out, read_run, reading_arguments
 
 Tell = Callable[[str, str], None]
 """Called with a word (reading, fitting, result, ...) and a sentence."""
@@ -101,8 +100,8 @@ def fit_run(
             _fit(run, tell)
             _decide(run)
         with _collected(run.said), run.clock.step("judge"):
-            Z = embeddings_of(run.model, run.data)
-            rows = rows_of(run.model, run.data, run.held, Z)
+            Z = findings.embeddings_of(run.model, run.data)
+            rows = findings.rows_of(run.model, run.data, run.held, Z)
             run.said += _contradiction(run, rows)
             facts = _facts(run, rows, Z)
         for word, sentence in words.share_lines(facts.prior):

@@ -294,7 +294,7 @@ def given_share(options: RunOptions, counts: Counts, entry: Entry) -> Share | No
     raise InvalidParameterError(
         f"{name}={value!r} cannot be the share of positives among the {among} items: "
         f"with {', '.join(known)} it means {hidden:,.4g} of the other {counts.open:,}. "
-        f"Pass {between(*ends)}, or leave {name} out."
+        f"Pass {between(*ends)}, or leave it out."
     )
 
 
