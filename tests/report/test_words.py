@@ -87,7 +87,8 @@ def test_headline_says_how_many_and_between_which_ends():
     )
     given = replace(facts.prior, source="given")
     assert told(count=Count(1237, 1237, 1237), prior=given) == (
-        "By the share you gave, about 1,237 of your 50,000 unlabelled images are positive."
+        "By the share you gave, about 1,237 of your 50,000 unlabelled images are "
+        "positive."
     )
     assert told(count=Count(0.2, 0, 3)).startswith("Probably none of your 50,000")
     assert told(count=None, n_called=77).startswith("77 of your 50,000")

@@ -98,7 +98,7 @@ class Items:
         """Return one line: how many of what, how fast, how many skipped."""
         kind = kind_of(self)
         parts = [many(len(self), kind.noun)]
-        if kind.values_in_one(self.plan) is not None:
+        if kind.shows == "picture":
             shape = "×".join(map(str, self.X.shape[1:]))
             parts.append(f"{shape} {self.X.dtype}")
             parts.append(f"{self.per_second:,.0f} a second")
