@@ -32,16 +32,16 @@ def _no_network(monkeypatch, tmp_path):
 def _shrunk(monkeypatch, spec, n_train, n_test):
     """Register a set of few random images and return its arrays."""
     rng = np.random.default_rng(0)
-    side = spec.shapes["X_train"][1:]
     arrays = {
-        "X_train": rng.integers(0, 256, (n_train, *side), dtype=np.uint8),
+        "X_train": rng.integers(0, 256, (n_train, *spec.shape), dtype=np.uint8),
         "y_train": rng.integers(0, 10, n_train, dtype=np.uint8),
-        "X_test": rng.integers(0, 256, (n_test, *side), dtype=np.uint8),
+        "X_test": rng.integers(0, 256, (n_test, *spec.shape), dtype=np.uint8),
         "y_test": rng.integers(0, 10, n_test, dtype=np.uint8),
     }
     small = replace(
         spec,
-        shapes={part: array.shape for part, array in arrays.items()},
+        n_train=n_train,
+        n_test=n_test,
         sha256={p: hashlib.sha256(a.tobytes()).hexdigest() for p, a in arrays.items()},
         installed=None,
     )

@@ -315,7 +315,7 @@ def test_an_index_is_split_into_its_own_values_in_order():
 
 @pytest.mark.parametrize("fraction", [0, 1.0, "0.2", True, None])
 def test_bad_fractions_are_named(fraction):
-    with pytest.raises(InvalidParameterError, match=r"fraction=.* \(0, 1\)"):
+    with pytest.raises(InvalidParameterError, match=r"fraction must be .* \(0, 1\)"):
         holdout(10, fraction, rng=rng())
 
 

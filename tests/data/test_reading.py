@@ -339,9 +339,9 @@ def test_a_source_of_another_kind_is_refused_before_the_first_chunk(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"chunk": 0}, "chunk=0 must be"),
-        ({"chunk": 2.5}, r"chunk=2\.5 must be"),
-        ({"max_bytes": 0}, "max_bytes=0 must be"),
+        ({"chunk": 0}, "chunk must be .* Got 0"),
+        ({"chunk": 2.5}, "chunk must be"),
+        ({"max_bytes": 0}, "max_bytes must be"),
         ({"label_column": "a"}, "no option 'label_column'"),
         ({"max_pixel": 9}, "Did you mean 'max_pixels'"),
         ({"encoding": "utf-9"}, "encoding='utf-9' is not known"),

@@ -487,7 +487,7 @@ def test_what_cannot_be_asked_for(tmp_path):
         get("cifar-10")
     with pytest.raises(InvalidParameterError, match="cifar10 comes with a split"):
         load_dataset("cifar10", split_seed=0)
-    with pytest.raises(InvalidParameterError, match=r"split_seed=0\.5"):
+    with pytest.raises(InvalidParameterError, match=r"split_seed must be .* Got 0\.5"):
         load_dataset("digits", split_seed=0.5)
     with pytest.raises(InvalidParameterError, match="comes with scikit-learn"):
         get("digits", source=tmp_path)
@@ -522,7 +522,6 @@ def test_facts_need_neither_scikit_learn_nor_torch(monkeypatch):
 @pytest.mark.parametrize("spec", SETS.values(), ids=list(SETS))
 def test_facts_agree_with_each_other(spec):
     assert len(set(spec.class_names)) == 10
-    assert spec.shapes["X_train"][1:] == spec.shapes["X_test"][1:]
     assert all(mirror.endswith("/") for mirror in spec.mirrors)
     assert (spec.split is None) == (set(spec.sha256) == set(spec.shapes))
 

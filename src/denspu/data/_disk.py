@@ -78,27 +78,16 @@ def list_folder(top: Path) -> Listing:
             continue
         for entry in entries:
             name = f"{below}/{entry.name}" if below else entry.name
-            if _is_folder(entry):
+            try:
+                is_folder, is_file = entry.is_dir(), entry.is_file()
+            except OSError:  # whoever reads it says why it cannot be read
+                is_folder, is_file = False, True
+            if is_folder:
                 waiting.append(name)
-            elif _is_file_or_broken(entry):
+            elif is_file or entry.is_symlink():  # a broken link; no pipe, no device
                 listing.files.append(name)
     listing.files.sort(key=os.fsencode)
     return listing
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _is_file_or_broken(entry: os.DirEntry[str]) -> bool:
-    """Tell files and broken links from pipes, sockets and devices."""
-    try:
-        return entry.is_file() or entry.is_symlink()
-    except OSError:
-        return True
 
 
 def suffix(name: str) -> str:

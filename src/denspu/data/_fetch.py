@@ -116,7 +116,7 @@ def load_dataset(
     >>> load_dataset("digits")
     Benchmark('digits', 1257 train, 540 test, 8×8, 10 classes)
     """
-    from denspu._parameters import Whole  # brings scikit-learn, which get() spares
+    from denspu._parameters import Whole, check  # bring scikit-learn; get() spares it
 
     spec = find_set(name)
     if split_seed is not None:
@@ -125,10 +125,7 @@ def load_dataset(
                 f"split_seed={split_seed!r} is given, but {spec.name} comes with a "
                 "split of its own. Leave it out."
             )
-        if not Whole(0).allows(split_seed):
-            raise InvalidParameterError(
-                f"split_seed={split_seed!r} must be an integer of at least 0."
-            )
+        check("split_seed", split_seed, Whole(0))
     arrays = spec.split(split_seed or 0) if spec.split else None
     if arrays is None:
         folder = folder_of(spec, data_home)
@@ -218,9 +215,9 @@ def _facts(spec: Spec, home: str | Path | None) -> dict[str, Any]:
         "present": present,
         "path": str(path),
         "bytes": sum(file.stat().st_size for file in files) if present else 0,
-        "n_train": spec.shapes["X_train"][0],
-        "n_test": spec.shapes["X_test"][0],
-        "shape": list(spec.shapes["X_train"][1:]),
+        "n_train": spec.n_train,
+        "n_test": spec.n_test,
+        "shape": list(spec.shape),
         "classes": list(spec.class_names),
         "positive": list(spec.positive),
         "licence": spec.licence,

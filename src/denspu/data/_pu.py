@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from denspu._folds import hold_groups
-from denspu._parameters import Number, OneOf
+from denspu._parameters import Number, OneOf, check
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import check_count, is_frame, take_rows, validate_groups
@@ -176,8 +176,13 @@ def make_pu(
     >>> data.n_labeled, data.oracle.prior_in_unlabeled
     (2, 0.5)
     """
-    _check_word("scenario", scenario, SCENARIOS)
-    _check_word("mechanism", mechanism, MECHANISMS)
+    words = {"scenario": (scenario, SCENARIOS), "mechanism": (mechanism, MECHANISMS)}
+    for argument, (value, allowed) in words.items():
+        if value not in allowed:
+            raise InvalidParameterError(
+                f"{argument}={value!r} must be {OneOf(*allowed)}."
+                f"{did_you_mean(value, allowed)}"
+            )
     if propensity is not None and mechanism == "scar":
         raise InvalidParameterError(
             "propensity is given, but mechanism='scar' labels every positive with the "
@@ -237,14 +242,6 @@ def _assemble(
 
 
 # --- arguments ----------------------------------------------------------------------
-
-
-def _check_word(argument: str, value: Any, allowed: tuple[str, ...]) -> None:
-    rule = OneOf(*allowed)
-    if not rule.allows(value):
-        raise InvalidParameterError(
-            f"{argument}={value!r} must be {rule}.{did_you_mean(value, allowed)}"
-        )
 
 
 def _n_rows(X: Any) -> int:
@@ -458,10 +455,7 @@ def holdout(
     >>> len(keep), len(held)
     (7, 3)
     """
-    if not Number(0, 1, closed="neither").allows(fraction):
-        raise InvalidParameterError(
-            f"fraction={fraction!r} must be {Number(0, 1, closed='neither')}."
-        )
+    check("fraction", fraction, Number(0, 1, closed="neither"))
     index: IntArray = (
         np.asarray(index_or_n)
         if isinstance(index_or_n, np.ndarray | list)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from denspu._parameters import Whole
+from denspu._parameters import Whole, check
 from denspu.data._decoding import MAX_PIXELS, Size
 from denspu.data._disk import Skipped, list_folder, reason_of, suffix
 from denspu.data._items import Items, need_some, nothing_left
@@ -245,8 +245,7 @@ def iter_items(
                 f"iter_items has no option {name!r}.{did_you_mean(name, ITERATED)} "
                 f"Options: {', '.join(ITERATED)}."
             )
-    if not Whole(1).allows(chunk):
-        raise InvalidParameterError(f"chunk={chunk!r} must be {Whole(1)}.")
+    check("chunk", chunk, Whole(1))
     chosen = _checked("auto", {**options, "max_bytes": max_bytes})
     plan = like.plan if isinstance(like, Items) else like
     if plan is None:
@@ -393,11 +392,8 @@ def _checked(kind: Any, options: Mapping[str, Any]) -> Options:
             f"encoding={chosen.encoding!r} is not known. Use 'utf-8', 'latin-1' or "
             "another name that Python knows."
         ) from error
-    for name in ("max_pixels", "max_bytes"):
-        if not Whole(1).allows(getattr(chosen, name)):
-            raise InvalidParameterError(
-                f"{name}={getattr(chosen, name)!r} must be {Whole(1)}."
-            )
+    check("max_pixels", chosen.max_pixels, Whole(1))
+    check("max_bytes", chosen.max_bytes, Whole(1))
     if chosen.text_column is not None and chosen.vector_column is not None:
         raise InvalidParameterError(
             "text_column and vector_column exclude each other: give one of them."

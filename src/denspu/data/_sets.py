@@ -78,8 +78,10 @@ class Spec:
     """Classes that are positive by default."""
     licence: str
     homepage: str
-    shapes: Mapping[str, tuple[int, ...]]
-    """Shape of each array."""
+    n_train: int
+    n_test: int
+    shape: tuple[int, ...]
+    """Of one image."""
     sha256: Mapping[str, str] = field(default_factory=dict)
     """Checksum of the bytes of each decoded array."""
     layouts: tuple[Layout, ...] = ()
@@ -98,6 +100,20 @@ class Spec:
     """Path of a set that comes with an installed library."""
     split: Callable[[int], Arrays] | None = None
     """Make the arrays of a bundled set from a seed."""
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each array."""
+        return {
+            "X_train": (self.n_train, *self.shape),
+            "y_train": (self.n_train,),
+            "X_test": (self.n_test, *self.shape),
+            "y_test": (self.n_test,),
+        }
+
+
+def _names(words: str) -> tuple[str, ...]:
+    return tuple(words.split(", "))
 
 
 # --- IDX (MNIST family) -------------------------------------------------------------
@@ -261,12 +277,9 @@ DIGITS = Spec(
     positive=(0, 2, 4, 6, 8),
     licence="CC BY 4.0 (UCI, Alpaydin and Kaynak, 1998)",
     homepage="https://archive.ics.uci.edu/dataset/80",
-    shapes={
-        "X_train": (1257, 8, 8),
-        "y_train": (1257,),
-        "X_test": (540, 8, 8),
-        "y_test": (540,),
-    },
+    n_train=1257,
+    n_test=540,
+    shape=(8, 8),
     bundled=_digits_file,
     split=_split_digits,
 )
@@ -294,27 +307,16 @@ def _read_fashion(folder: Path) -> Arrays:
 FASHION_MNIST = Spec(
     name="fashion-mnist",
     summary="70,000 grey pictures of clothes, 28×28; positive: tops",
-    class_names=(
-        "T-shirt/top",
-        "Trouser",
-        "Pullover",
-        "Dress",
-        "Coat",
-        "Sandal",
-        "Shirt",
-        "Sneaker",
-        "Bag",
-        "Ankle boot",
+    class_names=_names(
+        "T-shirt/top, Trouser, Pullover, Dress, Coat, Sandal, Shirt, "
+        "Sneaker, Bag, Ankle boot"
     ),
     positive=(0, 2, 4, 6),
     licence="MIT (Zalando SE, 2017)",
     homepage="https://github.com/zalandoresearch/fashion-mnist",
-    shapes={
-        "X_train": (60_000, 28, 28),
-        "y_train": (60_000,),
-        "X_test": (10_000, 28, 28),
-        "y_test": (10_000,),
-    },
+    n_train=60_000,
+    n_test=10_000,
+    shape=(28, 28),
     sha256={
         "X_train": "2e487a6c89124f78f2d7521542223cafe96f7123c3ca13d447772ac6ecbb3012",
         "y_train": "657fbd221bfc9f4198cc14b5619cc33ec57c58dd0e47af4d99d6650759e869a7",
@@ -388,27 +390,15 @@ def _read_cifar_sheets(folder: Path) -> Arrays:
 CIFAR10 = Spec(
     name="cifar10",
     summary="60,000 colour photographs, 32×32; positive: vehicles",
-    class_names=(
-        "airplane",
-        "automobile",
-        "bird",
-        "cat",
-        "deer",
-        "dog",
-        "frog",
-        "horse",
-        "ship",
-        "truck",
+    class_names=_names(
+        "airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck"
     ),
     positive=(0, 1, 8, 9),
     licence="none stated; cite Krizhevsky (2009)",
     homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
-    shapes={
-        "X_train": (50_000, 32, 32, 3),
-        "y_train": (50_000,),
-        "X_test": (10_000, 32, 32, 3),
-        "y_test": (10_000,),
-    },
+    n_train=50_000,
+    n_test=10_000,
+    shape=(32, 32, 3),
     sha256={
         "X_train": "47af8b02cfcfb6cdf3dbbd1969ad7f1b70f4413f6f80f437b020ee4e5bc8304a",
         "y_train": "2b7cd2f24487317614016b72ffd53071c3062f592f0eb300c18a770d41ae1253",

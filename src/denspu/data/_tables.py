@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ from denspu.exceptions import (
     MissingDependencyError,
     did_you_mean,
 )
+
+if TYPE_CHECKING:
+    from denspu.data._reading import Options
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 TABLE_SUFFIXES = frozenset({".csv", ".tsv", ".tab"}) | PARQUET_SUFFIXES
@@ -300,12 +303,20 @@ def need_column(names: Sequence[str], wanted: str, argument: str, where: str) ->
     )
 
 
-def as_it_is(table: RawTable, name: str) -> NDArray[Any]:
-    """Return the values of a column that is kept aside."""
-    need_column(table.names, name, "aside", table.source)
-    values = np.empty(len(table.rows), dtype=object)
-    values[:] = list(table.columns[name])
-    return values
+def about_rows(table: RawTable, options: Options) -> dict[str, Any]:
+    """Return what ``Items`` holds of all rows beside their content."""
+    aside = {}
+    for name in options.aside:
+        need_column(table.names, name, "aside", table.source)
+        aside[name] = np.empty(len(table.rows), dtype=object)
+        aside[name][:] = list(table.columns[name])
+    marked = options.label_column
+    return {
+        "ids": row_ids(table, options.id_column),
+        "labels": None if marked is None else labels_of(table, marked),
+        "aside": aside,
+        "source": table.source,
+    }
 
 
 def row_ids(table: RawTable, id_column: str | None) -> list[str]:

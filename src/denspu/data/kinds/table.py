@@ -16,14 +16,7 @@ from denspu._frame import Frame
 from denspu._validation import is_frame
 from denspu.data._items import Items
 from denspu.data._reading import table_pieces
-from denspu.data._tables import (
-    TABLE_SUFFIXES,
-    RawTable,
-    as_it_is,
-    labels_of,
-    need_column,
-    row_ids,
-)
+from denspu.data._tables import TABLE_SUFFIXES, RawTable, about_rows, need_column
 from denspu.data.kinds import Kind, Pairs, digest
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
@@ -96,17 +89,13 @@ class Tables(Kind):
         gaps = np.zeros(len(frame), dtype=np.int64)
         for name in frame.columns:
             gaps += frame[name].isna()
-        marked = options.label_column
         return Items(
             kind=self.name,
             X=frame,
-            ids=row_ids(piece, options.id_column),
-            source=piece.source,
             plan={"kind": self.name, "columns": kinds},
             facts={"missing": gaps},
             skipped=piece.skipped,
-            labels=None if marked is None else labels_of(piece, marked),
-            aside={name: as_it_is(piece, name) for name in options.aside},
+            **about_rows(piece, options),
         )
 
     def stack(self, P: Items, U: Items) -> Frame:

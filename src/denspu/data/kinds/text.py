@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import os
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from denspu._progress import progress
 from denspu.data._disk import MANY, Skipped, lines_of, reason_of, shown, suffix
 from denspu.data._items import Items
 from denspu.data._reading import grouped, table_pieces
-from denspu.data._tables import (
-    TABLE_SUFFIXES,
-    RawTable,
-    as_it_is,
-    labels_of,
-    need_column,
-    row_ids,
-)
+from denspu.data._tables import TABLE_SUFFIXES, RawTable, about_rows, need_column
 from denspu.data.kinds import Kind, Pairs, digest, matches
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
@@ -75,7 +68,7 @@ class Texts(Kind):
             lines = lines_of(found.path, options.encoding)
             for part in grouped(lines, limit, len):
                 ids = [str(i) for i in range(first, first + len(part))]
-                yield _items(part, ids, found.source, what="line ")
+                yield _items(part, "line ", ids=ids, source=found.source)
                 first += len(part)
 
     def items(self, piece: Items, options: Options, plan: Plan) -> Items:
@@ -134,7 +127,7 @@ def _from_files(found: Found, names: Sequence[str], options: Options) -> Items:
             except OSError as error:
                 bad.append(Skipped(shown(name), reason_of(error)))
             advance(found.source)
-    return _items(texts, ids, found.source, bad)
+    return _items(texts, "", bad, ids=ids, source=found.source)
 
 
 def _from_column(table: RawTable, options: Options) -> Items:
@@ -154,49 +147,25 @@ def _from_column(table: RawTable, options: Options) -> Items:
             f"text_column={column!r} of {table.source} holds {table.kinds[column]} "
             "values, not texts. Name the column that holds the texts."
         )
-    marked = options.label_column
-    return _items(
-        [text or "" for text in table.columns[column]],
-        row_ids(table, options.id_column),
-        table.source,
-        table.skipped,
-        what="row " if options.id_column is None else "",
-        labels=None if marked is None else labels_of(table, marked),
-        aside={name: as_it_is(table, name) for name in options.aside},
-    )
+    texts = [text or "" for text in table.columns[column]]
+    what = "row " if options.id_column is None else ""
+    return _items(texts, what, table.skipped, **about_rows(table, options))
 
 
 def _items(
-    texts: Sequence[str],
-    ids: Sequence[str],
-    source: str,
-    skipped: Sequence[Skipped] = (),
-    what: str = "",
-    labels: NDArray[Any] | None = None,
-    aside: Mapping[str, NDArray[Any]] | None = None,
+    texts: list[str], what: str, skipped: Sequence[Skipped] = (), **about: Any
 ) -> Items:
     """Keep the documents with a letter in them; list the others."""
-    good = [i for i, text in enumerate(texts) if text.strip()]
-    empty = [
-        Skipped(what + name, "holds no text")
-        for name, text in zip(ids, texts, strict=True)
-        if not text.strip()
-    ]
-    kept = [texts[i] for i in good]
-    return Items(
-        kind="text",
-        X=kept,
-        ids=[ids[i] for i in good],
-        source=source,
-        plan={"kind": "text"},
-        facts={
-            "characters": np.array([len(t) for t in kept], dtype=np.int64),
-            "words": np.array([len(t.split()) for t in kept], dtype=np.int64),
-        },
-        skipped=[*skipped, *empty],
-        labels=None if labels is None else labels[good],
-        aside={name: values[good] for name, values in (aside or {}).items()},
-    )
+    everything = Items(kind="text", X=texts, plan={"kind": "text"}, **about)
+    full = np.array([bool(text.strip()) for text in texts], dtype=bool)
+    kept = everything.take(full)
+    facts = {
+        "characters": np.array([len(t) for t in kept.X], dtype=np.int64),
+        "words": np.array([len(t.split()) for t in kept.X], dtype=np.int64),
+    }
+    names = (what + everything.ids[i] for i in np.flatnonzero(~full))
+    empty = [Skipped(name, "holds no text") for name in names]
+    return replace(kept, facts=facts, skipped=[*skipped, *empty])
 
 
 def _plain(text: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,35 +18,14 @@ from denspu.data._tables import (
     TABLE_SUFFIXES,
     RawTable,
     SeenIds,
-    as_it_is,
-    labels_of,
+    about_rows,
     need_column,
-    row_ids,
 )
 from denspu.data.kinds import Kind
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 if TYPE_CHECKING:
     from denspu.data._reading import Found, Limit, Options, Plan
-
-
-@dataclass(eq=False)
-class Rows:
-    """Vectors as a file has them, some perhaps of another length."""
-
-    source: str
-    ids: list[str]
-    values: Any
-    """An array, or an Arrow column of lists."""
-    lengths: NDArray[np.int64]
-    labels: NDArray[Any] | None = None
-    aside: dict[str, NDArray[Any]] | None = None
-
-    @property
-    def width(self) -> int | None:
-        """Length of most vectors; None where there is none."""
-        whole = self.lengths[self.lengths > 0]
-        return int(np.bincount(whole).argmax()) if len(whole) else None
 
 
 class Vectors(Kind):
@@ -81,36 +60,38 @@ class Vectors(Kind):
 
     def pieces(
         self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
-    ) -> Iterator[Rows]:
-        """Yield rows of an array, or of a column."""
+    ) -> Iterator[Items]:
+        """Yield rows with an array or an Arrow column of lists as ``X``."""
         if suffix(found.path.name) in TABLE_SUFFIXES:
             for table in table_pieces(found, options, limit):
-                yield _column(table, options)
+                yield _from_column(table, options)
         else:
-            yield from _array(found, options, limit)
+            yield from _from_array(found, options, limit)
 
     def plan(
-        self, pieces: Sequence[Rows], options: Options, given: Plan | None
+        self, pieces: Sequence[Items], options: Options, given: Plan | None
     ) -> tuple[Plan, list[str]]:
         """Take the length of most vectors; all sources must share it."""
-        widths = [(p.width, p.source) for p in pieces if p.width is not None]
         if given is None:
-            given = {"kind": self.name, "width": widths[0][0] if widths else 1}
-            for width, source in widths:
+            widths = [(_usual_width(piece.X), piece.source) for piece in pieces]
+            known = [(width, source) for width, source in widths if width]
+            given = {"kind": self.name, "width": known[0][0] if known else 1}
+            for width, source in known:
                 _same_width(width, given["width"], source)
         return given, []
 
-    def items(self, piece: Rows, options: Options, plan: Plan) -> Items:
+    def items(self, piece: Items, options: Options, plan: Plan) -> Items:
         """Keep the vectors of the right length with finite numbers; list the others."""
-        width, ids = int(plan["width"]), piece.ids
-        if isinstance(piece.values, np.ndarray):
-            _same_width(piece.values.shape[1], width, piece.source)
-            X, at, skipped = piece.values, np.arange(len(ids)), []
+        width, X = int(plan["width"]), piece.X
+        at, bad = np.arange(len(piece)), list[Skipped]()
+        if isinstance(X, np.ndarray):
+            _same_width(X.shape[1], width, piece.source)
         else:
-            fits = piece.lengths == width
-            X, at = _flat(piece.values.filter(fits), width), np.flatnonzero(fits)
-            skipped = [
-                Skipped(ids[i], f"{max(piece.lengths[i], 0)} numbers, not {width}")
+            lengths = _lengths(X)
+            fits = lengths == width
+            at, X = np.flatnonzero(fits), _flat(X.filter(fits), width)
+            bad = [
+                Skipped(piece.ids[i], f"{max(lengths[i], 0)} numbers, not {width}")
                 for i in np.flatnonzero(~fits)
             ]
         if X.dtype not in (np.float32, np.float64):
@@ -118,17 +99,11 @@ class Vectors(Kind):
         finite = np.isfinite(X).all(axis=1)
         if not finite.all():
             odd = at[~finite]
-            skipped += [Skipped(ids[i], "holds NaN or infinity") for i in odd]
+            bad += [Skipped(piece.ids[i], "holds NaN or infinity") for i in odd]
             X, at = X[finite], at[finite]
-        return Items(
-            kind=self.name,
-            X=X,
-            ids=[ids[i] for i in at],
-            source=piece.source,
-            plan={"kind": self.name, "width": int(X.shape[1])},
-            skipped=skipped,
-            labels=None if piece.labels is None else piece.labels[at],
-            aside={name: values[at] for name, values in (piece.aside or {}).items()},
+        named = replace(piece, X=np.empty((len(piece), 0))).take(at)
+        return replace(
+            named, X=X, plan={"kind": self.name, "width": width}, skipped=bad
         )
 
     def stack(self, P: Items, U: Items) -> Any:
@@ -155,7 +130,7 @@ def _same_width(width: int, wanted: int, source: str) -> None:
 # --- a column of Parquet ------------------------------------------------------------
 
 
-def _column(table: RawTable, options: Options) -> Rows:
+def _from_column(table: RawTable, options: Options) -> Items:
     column = options.vector_column
     if column is None:
         vectors = [name for name, kind in table.kinds.items() if kind == "vector"]
@@ -172,15 +147,21 @@ def _column(table: RawTable, options: Options) -> Rows:
             "numbers. Name the column that holds the embeddings."
         )
     values = table.columns[column].combine_chunks()
-    marked = options.label_column
-    return Rows(
-        source=table.source,
-        ids=row_ids(table, options.id_column),
-        values=values,
-        lengths=np.array(values.value_lengths().fill_null(-1)),
-        labels=None if marked is None else labels_of(table, marked),
-        aside={name: as_it_is(table, name) for name in options.aside},
-    )
+    return Items("embedding", values, plan={}, **about_rows(table, options))
+
+
+def _lengths(values: Any) -> NDArray[np.int64]:
+    """Return how many numbers each list of an Arrow column has; -1 for a gap."""
+    return np.array(values.value_lengths().fill_null(-1))
+
+
+def _usual_width(X: Any) -> int | None:
+    """Return the length of most vectors; None where there is none."""
+    if isinstance(X, np.ndarray):
+        return X.shape[1]
+    lengths = _lengths(X)
+    whole = lengths[lengths > 0]
+    return int(np.bincount(whole).argmax()) if len(whole) else None
 
 
 def _flat(values: Any, width: int) -> NDArray[Any]:
@@ -193,10 +174,9 @@ def _flat(values: Any, width: int) -> NDArray[Any]:
 # --- .npy ---------------------------------------------------------------------------
 
 
-def _array(found: Found, options: Options, limit: Limit | None) -> Iterator[Rows]:
+def _from_array(found: Found, options: Options, limit: Limit | None) -> Iterator[Items]:
     array = _open(found.path, mapped=limit is not None)
-    n, width = array.shape
-    rows = n
+    n = rows = len(array)
     if limit is not None:
         rows = max(1, min(limit.rows, limit.bytes // array[:1].nbytes))
         del array
@@ -207,8 +187,9 @@ def _array(found: Found, options: Options, limit: Limit | None) -> Iterator[Rows
         if limit is not None:
             # mapped anew: pages that were looked at count as memory while a map lives
             array = _open(found.path, mapped=True)[start : start + rows].copy()
-        lengths = np.full(len(array), width)
-        yield Rows(found.source, list(islice(ids, len(array))), array, lengths)
+        yield Items(
+            "embedding", array, list(islice(ids, len(array))), found.source, plan={}
+        )
 
 
 def _open(path: Path, *, mapped: bool) -> NDArray[Any]:
