@@ -168,7 +168,7 @@ def test_no_model_scores_a_row_or_group_that_it_has_seen(monkeypatch):
     positive = groups < 20
 
     def auc(X, positive, groups):
-        s = cross_fit(X, positive, groups, Randomness(0)).scores
+        s = cross_fit(X, positive, groups, Randomness(0))["scores"]
         return np.mean(s[positive][:, None] > s[~positive])
 
     assert auc(X, positive, groups) < 0.75 < 0.9 < auc(X, positive, None)

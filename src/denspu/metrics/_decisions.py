@@ -323,18 +323,17 @@ def declared_negatives(
     """
     check("level", level, Number(0, 1, "neither"))
     check("control", control, OneOf("list", "row"))
-    p = conformal_p_values(positive_scores, unlabeled_scores, tail="low")
-    if control == "list":
-        declared = benjamini_hochberg(p, level)
-        bound = f"at most {level:.0%} of the rows declared negative are positive"
-    else:
-        declared = np.asarray(p <= level + 1e-12)
-        bound = f"at most {level:.0%} of the positives in U are declared negative"
-    promise = (
-        f"List of declared negatives: on average {bound}, if held-out positives are "
-        "like those in U. The rows left over carry no promise."
+    what = {
+        "list": "of the rows declared negative are positive",
+        "row": "of the positives in U are declared negative",
+    }[control]
+    return _declared(
+        conformal_p_values(positive_scores, unlabeled_scores, tail="low"),
+        level,
+        control,
+        f"List of declared negatives: on average at most {level:.0%} {what}, if "
+        "held-out positives are like those in U. The rows left over carry no promise.",
     )
-    return DeclaredRows(declared, p, float(level), control, promise)
 
 
 def declared_positives(
@@ -386,14 +385,22 @@ def declared_positives(
         p = np.minimum(1.0, (len(U) - np.searchsorted(np.sort(U), U)) / len(U))
     else:
         p = conformal_p_values(U, candidate_scores, tail="high")
-    if control == "list":
-        declared = benjamini_hochberg(p, level)
-        bound = f"at most {level:.0%} of the rows declared positive are negative"
-    else:
-        declared = np.asarray(p <= level + 1e-12)
-        bound = f"at most {level:.0%} of the negatives are declared positive"
-    promise = (
-        f"List of declared positives: on average {bound}, if positives tend to score "
-        "higher than negatives; U is the conservative null."
+    what = {
+        "list": "of the rows declared positive are negative",
+        "row": "of the negatives are declared positive",
+    }[control]
+    return _declared(
+        p,
+        level,
+        control,
+        f"List of declared positives: on average at most {level:.0%} {what}, if "
+        "positives tend to score higher than negatives; U is the conservative null.",
     )
-    return DeclaredRows(declared, p, float(level), control, promise)
+
+
+def _declared(
+    p: FloatArray, level: float, control: Control, promise: str
+) -> DeclaredRows:
+    listed = control == "list"
+    rows = benjamini_hochberg(p, level) if listed else np.asarray(p <= level + 1e-12)
+    return DeclaredRows(rows, p, float(level), control, promise)

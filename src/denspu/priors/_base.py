@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.stats import t as student
 
 from denspu._parameters import About, Configured, check_parameters
 from denspu._typing import FloatArray
@@ -71,3 +72,17 @@ def check_scores(scores: Any, argument: str) -> FloatArray:
             f"{scores.shape}."
         )
     return scores
+
+
+def counting_variance(share: float, n_rows: int) -> float:
+    """Return the variance of a share counted in so many rows: no interval is less."""
+    counted = (share * n_rows + 1) / (n_rows + 2)
+    return counted * (1 - counted) / n_rows
+
+
+def around(
+    share: float, variance: float, degrees: int, level: float
+) -> tuple[float, float]:
+    """Return the share ± t standard errors, within [0, 1]."""
+    error = student.ppf((1 + level) / 2, degrees) * np.sqrt(variance)
+    return max(0.0, float(share - error)), min(1.0, float(share + error))

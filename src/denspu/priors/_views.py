@@ -11,7 +11,6 @@ held-out positives from U: exp((AUC - best AUC) / 0.02).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,8 @@ from denspu._random import Randomness
 from denspu._registry import give_time, prepare_part, refuse_kind, resolve_part
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import PUInput, check_embedding
-from denspu.encoders import (
-    ContrastiveEncoder,
-    IdentityEncoder,
-    TabularEncoder,
-    TextEncoder,
-)
+from denspu.data.kinds import kind_of
+from denspu.encoders import ContrastiveEncoder, IdentityEncoder, TabularEncoder
 from denspu.exceptions import InvalidInputError
 
 SMALL_IMAGE = 32
@@ -68,52 +63,32 @@ def embed(
     max_seconds: float | None = None,
 ) -> FloatArray:
     """Return one row of numbers a sample."""
-    if isinstance(encoder, str) and encoder == "auto":
-        return _by_default(data, randomness, device, max_seconds)
-    part = resolve_part(encoder, "encoder", argument="encoder")
-    refuse_kind(part, data.kind, "encoder")
-    part = prepare_part(part, randomness, "encoder", device=device)
-    give_time(part, max_seconds)
-    return _fitted(part, data.X, randomness, device)
 
+    def encoded(part: Any, X: Any) -> FloatArray:
+        part = prepare_part(part, randomness, "encoder", device=device)
+        give_time(part, max_seconds)
+        Z = check_embedding(part.fit(X).transform(X), argument="the encoder's output")
+        if len(Z) != len(X):
+            raise InvalidInputError(
+                f"The encoder returned {len(Z)} rows for {len(X)}; one a sample is "
+                "needed."
+            )
+        return Z
 
-def _by_default(
-    data: PUInput, randomness: Randomness, device: str, max_seconds: float | None
-) -> FloatArray:
-    if data.kind == "table":
-        return _fitted(TabularEncoder(), data.X, randomness, device)
-    if data.kind == "text":
-        return _fitted(TextEncoder(), data.X, randomness, device)
-    height, width, channels = data.X.shape[1:]
-    if channels > 1 or max(height, width) > SMALL_IMAGE:
-        network = ContrastiveEncoder(positive_weight=0, max_seconds=max_seconds)
-        return _fitted(network, data.X, randomness, device)
-    pixels = _fitted(IdentityEncoder(), data.X, randomness, device)
-    return _fitted(TabularEncoder(), pixels, randomness, device)
-
-
-def _fitted(part: Any, X: Any, randomness: Randomness, device: str) -> FloatArray:
-    part = prepare_part(part, randomness, "encoder", device=device)
-    Z = check_embedding(part.fit(X).transform(X), argument="the encoder's output")
-    if len(Z) != len(X):
-        raise InvalidInputError(
-            f"The encoder returned {len(Z)} rows for {len(X)}; one a sample is needed."
-        )
-    return Z
+    X = data.X
+    if not (isinstance(encoder, str) and encoder == "auto"):
+        part = resolve_part(encoder, "encoder", argument="encoder")
+        refuse_kind(part, data.kind, "encoder")
+        return encoded(part, X)
+    part = kind_of(data.kind).plain_encoder()
+    if part is not None:
+        return encoded(part, X)
+    if X.shape[3] > 1 or max(X.shape[1:3]) > SMALL_IMAGE:
+        return encoded(ContrastiveEncoder(positive_weight=0), X)
+    return encoded(TabularEncoder(), encoded(IdentityEncoder(), X))
 
 
 # --- scores out of fold ---------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class CrossFit:
-    """Out-of-fold scores, higher = more positive."""
-
-    scores: FloatArray
-    """Of all learners together, one a row."""
-    linear: FloatArray
-    """Of the linear learner alone, where it tells P from U as well as any."""
-    fold: IntArray
 
 
 def cross_fit(
@@ -121,10 +96,13 @@ def cross_fit(
     positive: BoolArray,
     groups: IntArray | None,
     randomness: Randomness,
-    folds: int = FOLDS,
-) -> CrossFit:
-    """Score each row by learners of P against U trained on the other folds."""
-    fold = deal_even_folds(positive, groups, folds, randomness.numpy("folds"))
+) -> dict[str, FloatArray]:
+    """Score each row by learners of P against U trained on the other folds.
+
+    Higher = more positive. ``"scores"`` are of all learners together, ``"linear"`` of
+    the linear one alone, where it tells P from U as well as any.
+    """
+    fold = deal_even_folds(positive, groups, FOLDS, randomness.numpy("folds"))
     if fold.max() == 0:
         raise InvalidInputError(
             "P or U is a single row or group, or copies of one, so no row can be "
@@ -139,7 +117,7 @@ def cross_fit(
     weight = np.exp((auc - auc.max()) / SHARPNESS)
     scores = np.average(list(columns.values()), axis=0, weights=weight)
     linear = weight[list(columns).index("linear")] >= np.exp(-1.0)
-    return CrossFit(scores, columns["linear"] if linear else scores, fold)
+    return {"scores": scores, "linear": columns["linear"] if linear else scores}
 
 
 def learners(n_rows: int) -> dict[str, tuple[Build, int]]:

@@ -16,12 +16,16 @@ from typing import Self
 
 import numpy as np
 from scipy.special import betaincinv
-from scipy.stats import t as student
 
 from denspu._parameters import About, Number, Whole, check
 from denspu._share import Counts, Share
 from denspu._typing import FloatArray, IntArray
-from denspu.priors._base import PriorEstimator, check_scores
+from denspu.priors._base import (
+    PriorEstimator,
+    around,
+    check_scores,
+    counting_variance,
+)
 
 RISKS = (1e-2, 1e-3, 1e-4, 1e-5)
 """Chances that a bound is wrong; the estimate is the mean over them."""
@@ -108,7 +112,12 @@ def estimate_prior_from_scores(
     low, high = 0.0, 1.0
     if n_resamples:
         drawn = [bins.resampled(rng).best_ratio(bounds)[0] for _ in range(n_resamples)]
-        low, high = _interval(prior, drawn, level, n, m)
+        # Quantiles of the draws would lie too low: the least of many ratios falls when
+        # rows are drawn twice. There are as many degrees as P has rows, less 1.
+        degrees = max(1, n - 1)
+        spread = float(np.var(drawn)) * (degrees + 1) / degrees
+        variance = max(spread, counting_variance(prior, m))
+        low, high = around(prior, variance, degrees, level)
     return PriorEstimate(prior, low, high, float(level), cut, n, m)
 
 
@@ -196,19 +205,3 @@ class Bins:
         bound = bounds.upper(reach_u) / bounds.lower[:, reach_p]
         best = np.argmin(bound, axis=1)
         return float(ratio[best].mean()), float(np.median(self.cuts[drawn][best]))
-
-
-def _interval(
-    prior: float, drawn: list[float], level: float, n: int, m: int
-) -> tuple[float, float]:
-    """Return the prior ± t standard errors, with as many degrees as P has rows, less 1.
-
-    Quantiles of the draws would lie too low: the least of many ratios falls when rows
-    are drawn twice. No interval is narrower than that of a share counted in U.
-    """
-    counted = (prior * m + 1) / (m + 2)
-    floor = counted * (1 - counted) / m
-    degrees = max(1, n - 1)
-    variance = max(float(np.var(drawn)) * (degrees + 1) / degrees, floor)
-    error = student.ppf((1 + level) / 2, degrees) * np.sqrt(variance)
-    return max(0.0, float(prior - error)), min(1.0, float(prior + error))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from scipy.stats import t as student
 from sklearn.base import BaseEstimator
 
 from denspu._folds import same_rows
@@ -24,7 +23,12 @@ from denspu.exceptions import (
     PriorDisagreementWarning,
     did_you_mean,
 )
-from denspu.priors._base import PriorEstimator, check_scores
+from denspu.priors._base import (
+    PriorEstimator,
+    around,
+    check_scores,
+    counting_variance,
+)
 from denspu.priors._views import cross_fit, embed
 
 AUTO = ("density_ratio", "dedpul", "mixture")
@@ -371,8 +375,7 @@ class Samples:
         """Score the rows out of fold, where an estimator looks at scores."""
         views = {"features": Z}
         if any(e.sees == "scores" for e in estimators.values()):
-            found = cross_fit(Z, positive, fold_groups, randomness)
-            views |= {"scores": found.scores, "linear": found.linear}
+            views |= cross_fit(Z, positive, fold_groups, randomness)
         rows = np.flatnonzero(positive), np.flatnonzero(~positive)
         return cls(estimators, views, *rows, groups)
 
@@ -460,11 +463,9 @@ def interval(
     n, m = samples.units
     if n < 2:
         return 0.0, 1.0
-    counted = (share * m + 1) / (m + 2)
     leaning = np.var(list(estimates.values()), ddof=1) if len(estimates) > 1 else 0.0
-    variance = max(float(np.var(drawn)), counted * (1 - counted) / m) + float(leaning)
-    error = student.ppf((1 + level) / 2, n - 1) * np.sqrt(variance)
-    return max(0.0, float(share - error)), min(1.0, float(share + error))
+    spread = max(float(np.var(drawn)), counting_variance(share, m))
+    return around(share, spread + float(leaning), n - 1, level)
 
 
 def _keys(method: str | Iterable[str]) -> tuple[str, ...]:
