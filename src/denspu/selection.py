@@ -47,7 +47,7 @@ class _SizedSelector(Selector):
             return leftover
         warnings.warn(
             "The boundary calls every unlabelled row positive, so there are no "
-            "leftovers; the least normal half of U is ranked instead. Raise "
+            "leftovers; the least normal half of them is ranked instead. Raise "
             "contamination or try another encoder.",
             SelectionWarning,
             stacklevel=4,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from base64 import b64decode
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -25,6 +26,7 @@ from tests.report.run_cases import (
 )
 
 from denspu._progress import Stage
+from denspu.exceptions import MissingDependencyError
 from denspu.report import drawings, items, run
 from denspu.report.run import page_json, render, write_run_report
 from denspu.report.text import SPACE
@@ -464,3 +466,10 @@ def test_the_file_is_put_in_place_whole(tabled, tmp_path, monkeypatch):
         write_run_report(path, *tabled)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["report.html"]
+
+
+def test_without_jinja2_the_line_to_type_is_given(tabled, monkeypatch):
+    assert run.missing_for_pages() == ""
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'denspu\[report\]'"):
+        render(*tabled)

@@ -175,7 +175,7 @@ def fit(
     where it was.
     """
     given = dict(locals())  # first of all: nothing but the options
-    from denspu.report.run import write_run_report
+    from denspu.report.run import missing_for_pages, write_run_report
     from denspu.runs.fit import fit_run
     from denspu.runs.folder import WorkFolder
     from denspu.runs.options import RunOptions
@@ -194,7 +194,10 @@ def fit(
             say(word, sentence)
 
     try:
-        fit_run(options, report=write_run_report, tell=tell)
+        missing = missing_for_pages()
+        fit_run(options, report=None if missing else write_run_report, tell=tell)
+        if missing:
+            tell("warning", missing)
     except KeyboardInterrupt:
         if WorkFolder(options.target).useful:
             say("stopped", "the same command again goes on where it was")

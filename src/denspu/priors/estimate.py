@@ -144,10 +144,10 @@ def _warn_if_disagreeing(report: PriorReport, stacklevel: int) -> None:
     if len(report.estimates) > 1 and report.disagrees:
         told = ", ".join(f"{k} {_digits(v)}" for k, v in report.estimates.items())
         warnings.warn(
-            f"Estimates of the share of positives inside U disagree: {told}. P and U "
-            "may overlap everywhere, P may be a biased sample of the positives, or "
-            "there are too few rows. Give more labelled rows or better features, or "
-            "set the prior yourself.",
+            "Estimates of the share of positives among the unlabelled disagree: "
+            f"{told}. The classes may overlap everywhere, the labelled may be a biased "
+            "sample of the positives, or there are too few rows. Give more labelled "
+            "rows or better features, or set the prior yourself.",
             PriorDisagreementWarning,
             stacklevel=stacklevel,
         )

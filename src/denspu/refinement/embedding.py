@@ -162,8 +162,8 @@ class EmbeddingRefiner(Refiner):
             whose = "you gave" if start.prior_known else "the boundary estimated"
             warnings.warn(
                 "Too few positives or groups to hold any out: the share of positives "
-                f"inside U stays as {whose} it, and nothing can be said of the quality "
-                "of the labels.",
+                f"among the unlabelled stays as {whose} it, and nothing can be said of "
+                "the quality of the labels.",
                 FewRowsWarning,
                 stacklevel=2,
             )

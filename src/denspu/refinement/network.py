@@ -303,9 +303,10 @@ class NetworkRefiner(Refiner):
             for part in range(self.folds)
         ):
             warnings.warn(
-                "P or U is too small, or lies in one group, so that nothing can be "
-                "held out to judge networks of P against U. Neither they nor the PU "
-                "risk are used: training begins with the boundary's labels.",
+                "There are too few labelled or unlabelled rows, or one group holds "
+                "them, so that nothing can be held out to judge networks that tell one "
+                "from the other. Neither they nor the PU risk are used: training "
+                "begins with the boundary's labels.",
                 FewRowsWarning,
                 stacklevel=3,
             )

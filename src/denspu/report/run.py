@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ def write_run_report(path: str | Path, facts: RunFacts, rows: RunRows) -> Path:
     return path
 
 
+def missing_for_pages() -> str:
+    """Return what to install for a page, or nothing if all is there."""
+    try:
+        import_module("jinja2")
+    except ImportError:
+        return "No page is written: it needs jinja2, pip install 'denspu[report]'."
+    return ""
+
+
 def render(facts: RunFacts, rows: RunRows) -> str:
     """Return the page."""
     script = (HERE / "run.js").read_text(encoding="utf-8")
@@ -71,13 +81,11 @@ def render(facts: RunFacts, rows: RunRows) -> str:
 
 
 def _environment() -> Any:
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-        from markupsafe import Markup
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Reports need jinja2: pip install 'denspu[report]'"
-        ) from error
+    if missing := missing_for_pages():
+        raise MissingDependencyError(missing)
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
