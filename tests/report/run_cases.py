@@ -112,7 +112,7 @@ def make_run(P, U, Z_positive, Z_unlabeled, *, evaluated=True, seed=0, **facts):
         n_held_out=int(held.sum()),
         n_unlabeled=n_u,
         n_called=int(decision.sum()),
-        reading=[f"confirmed/: {P.summary()}.", f"archive/: {U.summary()}."],
+        reading=[f"confirmed/: {len(P)} items.", f"archive/: {len(U)} items."],
         prior=Prior(
             prior,
             low,
