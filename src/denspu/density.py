@@ -13,6 +13,7 @@ from abc import abstractmethod
 from typing import Any, Literal
 
 import numpy as np
+from numpy.random import Generator
 from scipy.special import ndtr, ndtri
 
 from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
@@ -21,6 +22,7 @@ from denspu._validation import check_embedding
 from denspu.base import Densifier
 
 _PAPER = "Sevetlidis et al. 2023, Dens-PU"
+Shape = tuple[int, ...]
 _CHUNK = 1 << 22  # floats worked on at once
 
 
@@ -29,7 +31,7 @@ class NoDensity(Densifier):
 
     about = About(key="none")
 
-    def densify(self, Z: Any, rng: np.random.Generator) -> FloatArray:
+    def densify(self, Z: Any, rng: Generator) -> FloatArray:
         """Return an array with no rows."""
         return check_embedding(Z)[:0]
 
@@ -47,12 +49,10 @@ class Interpolation(Densifier):
     )
 
     @abstractmethod
-    def sample_lambda(
-        self, shape: tuple[int, ...], rng: np.random.Generator
-    ) -> FloatArray:
+    def sample_lambda(self, shape: Shape, rng: Generator) -> FloatArray:
         """Draw interpolation weights."""
 
-    def densify(self, Z: Any, rng: np.random.Generator) -> FloatArray:
+    def densify(self, Z: Any, rng: Generator) -> FloatArray:
         """Return ``n_pairs * s`` new rows in the dtype of ``Z``."""
         check_parameters(self)
         Z = check_embedding(Z, minimum=2)
@@ -88,9 +88,7 @@ class Midpoint(Interpolation):
         0.2, Number(0, 1, "neither"), doc="Spread: λ's standard deviation is k/2."
     )
 
-    def sample_lambda(
-        self, shape: tuple[int, ...], rng: np.random.Generator
-    ) -> FloatArray:
+    def sample_lambda(self, shape: Shape, rng: Generator) -> FloatArray:
         """Draw from N(1/2, (k/2)²) inside (0, 1)."""
         return _truncated_normal(self.k / 2, shape, rng)
 
@@ -106,9 +104,7 @@ class LiteralVariance(Interpolation):
 
     k: float = setting(0.2, Number(0, 1, "neither"))
 
-    def sample_lambda(
-        self, shape: tuple[int, ...], rng: np.random.Generator
-    ) -> FloatArray:
+    def sample_lambda(self, shape: Shape, rng: Generator) -> FloatArray:
         """Draw from N(1/2, e^k/4) inside (0, 1)."""
         return _truncated_normal(math.exp(self.k / 2) / 2, shape, rng)
 
@@ -123,9 +119,7 @@ class Mixup(Interpolation):
 
     alpha: float = setting(0.2, Number(0, closed="neither"))
 
-    def sample_lambda(
-        self, shape: tuple[int, ...], rng: np.random.Generator
-    ) -> FloatArray:
+    def sample_lambda(self, shape: Shape, rng: Generator) -> FloatArray:
         """Draw from Beta(α, α)."""
         return rng.beta(self.alpha, self.alpha, size=shape)
 
@@ -140,7 +134,7 @@ class GreatCircle(Midpoint):
 
     about = About(key="great_circle")
 
-    def densify(self, Z: Any, rng: np.random.Generator) -> FloatArray:
+    def densify(self, Z: Any, rng: Generator) -> FloatArray:
         """Return ``n_pairs * s`` new rows of length 1 in the dtype of ``Z``."""
         Z = np.asarray(Z)
         least = np.finfo(Z.dtype).tiny
@@ -150,9 +144,7 @@ class GreatCircle(Midpoint):
         return chords / np.maximum(length, least)
 
 
-def _truncated_normal(
-    sd: float, shape: tuple[int, ...], rng: np.random.Generator
-) -> FloatArray:
+def _truncated_normal(sd: float, shape: Shape, rng: Generator) -> FloatArray:
     """Draw N(1/2, sd²) inside the open interval (0, 1) by inverting its CDF."""
     tail = ndtr(-0.5 / sd)
     uniform = rng.uniform(tail, 1 - tail, size=shape)
@@ -183,7 +175,7 @@ def cochran_pairs(n: int) -> int:
     return min(population, rounded)
 
 
-def sample_pairs(n: int, size: int, rng: np.random.Generator) -> IntArray:
+def sample_pairs(n: int, size: int, rng: Generator) -> IntArray:
     """Draw distinct pairs (i, j) of 0..n-1 with i < j, an array of shape (size, 2)."""
     ranks = rng.choice(math.comb(n, 2), size=size, replace=False, shuffle=False)
     return unrank_pairs(ranks)

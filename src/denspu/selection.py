@@ -12,6 +12,7 @@ from abc import abstractmethod
 from typing import Literal
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.metrics import pairwise_distances_argmin_min
 
 from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
@@ -34,7 +35,7 @@ class _SizedSelector(Selector):
         "share of the leftovers.",
     )
 
-    def select(self, boundary: BoundaryResult, rng: np.random.Generator) -> IntArray:
+    def select(self, boundary: BoundaryResult, rng: Generator) -> IntArray:
         """Return positions within U of the chosen negatives, surest first."""
         check_parameters(self)
         candidates = self._candidates(boundary)
@@ -55,7 +56,7 @@ class _SizedSelector(Selector):
         order = np.argsort(boundary.scores, kind="stable")
         return order[: max(1, len(order) // 2)]
 
-    def _count(self, available: int, n_positive: int, rng: np.random.Generator) -> int:
+    def _count(self, available: int, n_positive: int, rng: Generator) -> int:
         if self.size == "leftovers":
             return available
         if self.size == "random":
@@ -73,13 +74,8 @@ class _SizedSelector(Selector):
         return min(int(wanted), available)
 
     @abstractmethod
-    def _rank(
-        self,
-        candidates: IntArray,
-        boundary: BoundaryResult,
-        rng: np.random.Generator,
-    ) -> IntArray:
-        """Return the candidates, surest negative first."""
+    def _rank(self, rows: IntArray, found: BoundaryResult, rng: Generator) -> IntArray:
+        """Return the rows of U, surest negative first."""
 
 
 class ByScore(_SizedSelector):
@@ -87,13 +83,8 @@ class ByScore(_SizedSelector):
 
     about = About(key="by_score", paper=_PAPER)
 
-    def _rank(
-        self,
-        candidates: IntArray,
-        boundary: BoundaryResult,
-        rng: np.random.Generator,
-    ) -> IntArray:
-        return candidates[np.argsort(boundary.scores[candidates], kind="stable")]
+    def _rank(self, rows: IntArray, found: BoundaryResult, rng: Generator) -> IntArray:
+        return rows[np.argsort(found.scores[rows], kind="stable")]
 
 
 class ByDistance(_SizedSelector):
@@ -104,16 +95,11 @@ class ByDistance(_SizedSelector):
 
     about = About(key="by_distance", paper=_PAPER)
 
-    def _rank(
-        self,
-        candidates: IntArray,
-        boundary: BoundaryResult,
-        rng: np.random.Generator,
-    ) -> IntArray:
-        Z = boundary.Z_unlabeled
-        reference = np.concatenate([boundary.Z_positive, Z[boundary.inlier]])
-        _, distance = pairwise_distances_argmin_min(Z[candidates], reference)
-        return candidates[np.argsort(-distance, kind="stable")]
+    def _rank(self, rows: IntArray, found: BoundaryResult, rng: Generator) -> IntArray:
+        Z = found.Z_unlabeled
+        reference = np.concatenate([found.Z_positive, Z[found.inlier]])
+        _, distance = pairwise_distances_argmin_min(Z[rows], reference)
+        return rows[np.argsort(-distance, kind="stable")]
 
 
 class RandomLeftover(_SizedSelector):
@@ -121,13 +107,8 @@ class RandomLeftover(_SizedSelector):
 
     about = About(key="random_leftover", paper=_PAPER)
 
-    def _rank(
-        self,
-        candidates: IntArray,
-        boundary: BoundaryResult,
-        rng: np.random.Generator,
-    ) -> IntArray:
-        return rng.permutation(candidates)
+    def _rank(self, rows: IntArray, found: BoundaryResult, rng: Generator) -> IntArray:
+        return rng.permutation(rows)
 
 
 class RandomUnlabeled(RandomLeftover):

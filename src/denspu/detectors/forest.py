@@ -59,12 +59,6 @@ class Forest:
         """Return the levels every row walks."""
         return int(self.threshold.shape[1]).bit_length() - 1
 
-    @property
-    def nbytes(self) -> int:
-        """Return the memory the arrays take."""
-        arrays = (self.feature, self.weight, self.threshold, self.path)
-        return sum(a.nbytes for a in arrays if a is not None)
-
     def normality(self, total_path: FloatArray) -> FloatArray:
         """Turn path lengths summed over trees into scores in [-1, 0).
 

@@ -19,7 +19,6 @@ from denspu.networks.backbones import keras_defaults
 from denspu.networks.pixels import PixelScale, to_tensor
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
 from denspu.training.batches import Batch
-from denspu.training.hooks import History
 
 FILTERS = (64, 32, 8)
 POOLINGS = 2
@@ -112,31 +111,27 @@ class CAEEncoder(Encoder):
         self.n_trained_on_ = len(images)
         device = resolve_device(self.device)
         randomness = Randomness(self.random_state)
+        config = TrainingConfig(
+            epochs=self.epochs,
+            optimizer="adam",
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            precision="float32",
+        )
         with randomness.torch_scope("weights", device):
             self.module_ = ConvAutoencoder(self.channels)
-            self.history_ = self._train(self.module_, images, randomness, device)
+            pixels = self._to_tensor(images).to(device)
+            self.history_ = train(
+                self.module_,
+                TensorBatches(pixels, batch_size=self.batch_size),
+                reconstruction_loss,
+                config,
+                device=device,
+                generator=randomness.generator("batches"),
+                verbose=self.verbose,
+                name="autoencoder",
+            )
         return self
-
-    def _train(
-        self, module: nn.Module, images: Any, randomness: Randomness, device: Any
-    ) -> History:
-        pixels = self._to_tensor(images).to(device)
-        return train(
-            module,
-            TensorBatches(pixels, batch_size=self.batch_size),
-            reconstruction_loss,
-            TrainingConfig(
-                epochs=self.epochs,
-                optimizer="adam",
-                lr=self.lr,
-                weight_decay=self.weight_decay,
-                precision="float32",
-            ),
-            device=device,
-            generator=randomness.generator("batches"),
-            verbose=self.verbose,
-            name="autoencoder",
-        )
 
     def _to_tensor(self, images: Any) -> Tensor:
         return to_tensor(images, self.scale_, self.image_size, self.channels)
@@ -161,13 +156,12 @@ class CAEEncoder(Encoder):
         """Return the peak signal-to-noise ratio of each reconstruction, in dB."""
         redrawn = self.reconstruct(X)
         images = validate_X(self, X, reset=False, kind="image")
-        error = [
-            ((self._to_tensor(images[i : i + 256]).numpy() - redrawn[i : i + 256]) ** 2)
-            .reshape(len(redrawn[i : i + 256]), -1)
-            .mean(1)
-            for i in range(0, len(images), 256)
-        ]
-        return -10 * np.log10(np.maximum(np.concatenate(error), 1e-12))
+        error = np.empty(len(images), np.float32)
+        for start in range(0, len(images), 256):
+            rows = slice(start, start + 256)
+            difference = self._to_tensor(images[rows]).numpy() - redrawn[rows]
+            error[rows] = (difference**2).reshape(len(difference), -1).mean(1)
+        return -10 * np.log10(np.maximum(error, 1e-12))
 
     def facts(self) -> dict[str, Any]:
         """Return the training's size and final loss."""

@@ -54,6 +54,23 @@ COLLAPSED = 0.98
 """Mean cosine of two random rows above which an embedding says nothing."""
 
 
+CONFIG, WEIGHTS = "config.json", "network.safetensors"
+
+PLAIN_STATE = (
+    "input_kind_",
+    "image_shape_",
+    "n_features_in_",
+    "image_size",
+    "network_name_",
+    "network_input_",
+    "epochs_",
+    "batch_size_",
+    "n_parts_",
+    "mean_cosine_",
+)
+"""Facts of a fitted encoder of images that JSON can hold as they are."""
+
+
 class ContrastiveEncoder(Encoder):
     """Rows told apart from each other on the unit sphere, P and U together.
 
@@ -177,11 +194,10 @@ class ContrastiveEncoder(Encoder):
             loss = ContrastiveLoss(
                 self.as_float, self.views_, self.temperature, self.positive_weight
             )
-            trained = train_encoder(
+            self.epochs_, self.batch_size_, self.history_ = train_encoder(
                 self, model, loss, data, positive, randomness, device, deadline
             )
-        self.epochs_, self.batch_size_ = trained.epochs, trained.batch_size
-        self.history_, self.n_parts_ = trained.history, loss.parts
+        self.n_parts_ = loss.parts
         self.module_ = model.without_projector()
         self._warn_if_collapsed(data)
         return self
@@ -280,15 +296,34 @@ class ContrastiveEncoder(Encoder):
                 "save keeps encoders of images only, and this one was fitted on a "
                 "table. Keep its embeddings instead: numpy.save(file, transform(X))."
             )
-        write(self, Path(folder))
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        state = {k: v.contiguous() for k, v in self.module_.state_dict().items()}
+        save_file(state, folder / WEIGHTS)
+        facts = {name: getattr(self, name) for name in PLAIN_STATE}
+        facts |= {"preset_": asdict(self.preset_), "scale_": asdict(self.scale_)}
+        facts["history_"] = self.history_.rows
+        (folder / CONFIG).write_text(json.dumps(facts), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
         """Return an encoder kept by :meth:`save`, ready to ``transform``."""
-        facts, weights = read(Path(folder))
+        folder = Path(folder)
+        if not (folder / CONFIG).is_file():
+            raise InvalidParameterError(
+                f"folder={str(folder)!r} holds no {CONFIG}: it must be a folder "
+                "written by ContrastiveEncoder.save."
+            )
+        kept = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        weights = load_file(folder / WEIGHTS)
         encoder = cls(device=device)
-        for name, value in facts.items():
-            setattr(encoder, name, value)
+        for name in PLAIN_STATE:
+            value = kept[name]
+            setattr(encoder, name, tuple(value) if isinstance(value, list) else value)
+        encoder.preset_ = ImagePreset(**kept["preset_"])
+        encoder.views_ = ImageAugment(encoder.preset_)
+        encoder.scale_ = PixelScale(**kept["scale_"])
+        encoder.history_ = History(kept["history_"])
         channels, size = encoder.network_input_
         network = IMAGE_NETWORKS[encoder.network_name_](channels, size)
         encoder.module_ = Standardised(network)
@@ -313,50 +348,3 @@ class ContrastiveEncoder(Encoder):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-
-CONFIG, WEIGHTS = "config.json", "network.safetensors"
-
-PLAIN_STATE = (
-    "input_kind_",
-    "image_shape_",
-    "n_features_in_",
-    "image_size",
-    "network_name_",
-    "network_input_",
-    "epochs_",
-    "batch_size_",
-    "n_parts_",
-    "mean_cosine_",
-)
-"""Facts of a fitted encoder of images that JSON can hold as they are."""
-
-
-def write(encoder: ContrastiveEncoder, folder: Path) -> None:
-    """Keep a fitted encoder of images."""
-    folder.mkdir(parents=True, exist_ok=True)
-    state = {k: v.contiguous() for k, v in encoder.module_.state_dict().items()}
-    save_file(state, folder / WEIGHTS)
-    facts = {name: getattr(encoder, name) for name in PLAIN_STATE}
-    facts |= {"preset_": asdict(encoder.preset_), "scale_": asdict(encoder.scale_)}
-    facts["history_"] = encoder.history_.rows
-    (folder / CONFIG).write_text(json.dumps(facts), encoding="utf-8")
-
-
-def read(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return the attributes of a kept encoder by name, and its network's weights."""
-    if not (folder / CONFIG).is_file():
-        raise InvalidParameterError(
-            f"folder={str(folder)!r} holds no {CONFIG}: it must be a folder "
-            "written by ContrastiveEncoder.save."
-        )
-    kept = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    facts: dict[str, Any] = {}
-    for name in PLAIN_STATE:
-        value = kept[name]
-        facts[name] = tuple(value) if isinstance(value, list) else value
-    facts["preset_"] = ImagePreset(**kept["preset_"])
-    facts["views_"] = ImageAugment(facts["preset_"])
-    facts["scale_"] = PixelScale(**kept["scale_"])
-    facts["history_"] = History(kept["history_"])
-    return facts, load_file(folder / WEIGHTS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,6 @@ from denspu.training.budget import USE, InParts, fits, free_bytes, in_parts, wit
 
 if TYPE_CHECKING:
     from denspu.encoders.contrastive import ContrastiveEncoder
-
-TRIAL_ROWS = 32
-"""Rows on which the memory of a training step is tried out."""
 
 
 class ContrastiveLoss(InParts):
@@ -65,7 +62,7 @@ class ContrastiveLoss(InParts):
         self, module: nn.Module, data: Tensor, device: torch.device
     ) -> float:
         """Return the memory one sample's two views take in a training step."""
-        rows = self.as_float(data[:TRIAL_ROWS].to(device))
+        rows = self.as_float(data[:32].to(device))
         with torch.random.fork_rng(devices=[device]):
             views = torch.cat([self.views(rows), self.views(rows)])
         before = torch.cuda.memory_allocated(device)
@@ -80,8 +77,6 @@ class ContrastiveLoss(InParts):
 LARGE_BATCH, SMALL_BATCH = 1024, 256
 """Samples in a batch: as many as memory allows, between these."""
 
-LR_AT_1024 = 0.8
-
 GPU_VIEWS = 14_000_000
 """Views of small images that one large GPU gets through in two or three minutes."""
 
@@ -93,15 +88,6 @@ COMPILE_PIXELS = 5_400_000_000
 takes 20 the first time, and a third more views are seen in every one that follows."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """What a training came to."""
-
-    epochs: int
-    batch_size: int
-    history: History
-
-
 def train_encoder(
     encoder: ContrastiveEncoder,
     model: ContrastiveModel,
@@ -111,8 +97,8 @@ def train_encoder(
     randomness: Randomness,
     device: torch.device,
     deadline: Deadline,
-) -> Trained:
-    """Train the model as the encoder's settings say, within the time there is."""
+) -> tuple[int, int, History]:
+    """Train as the settings say, within the time; return epochs, batch and history."""
     model.to(device)
     held = device if fits(data, device) else data.device
     data = data.to(held)
@@ -128,19 +114,13 @@ def train_encoder(
     configure = partial(config_for, encoder, size, device, loss, a_pass)
     kept = None
     if encoder.checkpoint:
-        identity = f"{_fingerprint(data, positive)} {_settings(encoder, randomness)}"
+        identity = _identity(encoder, data, positive, randomness)
         kept = Checkpoint(encoder.checkpoint, identity=identity)
     begun = kept.planned_epochs() if kept and encoder.max_seconds else None
     config = configure(begun or epochs_for(encoder, len(data), device))
     if begun is None and deadline.seconds is not None:
         affordable = partial(
-            within,
-            deadline,
-            model,
-            batches,
-            loss,
-            device=device,
-            configure=configure,
+            within, deadline, model, batches, loss, device=device, configure=configure
         )
         asked, config = config, affordable(replace(config, compile=False))
         if config.compile:  # worth it for so many epochs, and there may be more
@@ -156,20 +136,18 @@ def train_encoder(
         verbose=encoder.verbose,
         name="contrastive",
     )
-    return Trained(config.epochs, size, history)
+    return config.epochs, size, history
 
 
-def _fingerprint(data: Tensor, positive: Any) -> str:
-    """Return a checksum of the rows and their labels."""
+def _identity(
+    encoder: ContrastiveEncoder, data: Tensor, positive: Any, randomness: Randomness
+) -> str:
+    """Return a checksum of rows and labels, and what shapes the loss and its views."""
     rows = np.ascontiguousarray(data.cpu().numpy())
-    return f"{zlib.crc32(rows.data):08x} {zlib.crc32(positive.tobytes()):08x}"
-
-
-def _settings(encoder: ContrastiveEncoder, randomness: Randomness) -> str:
-    """Return what shapes the loss and its random views."""
+    sums = f"{zlib.crc32(rows.data):08x} {zlib.crc32(positive.tobytes()):08x}"
     views = encoder.preset_ if encoder.input_kind_ == "image" else encoder.views_
     loss = (encoder.temperature, encoder.positive_weight, randomness.entropy)
-    return f"{loss} {views}"
+    return f"{sums} {loss} {views}"
 
 
 def batch_size_for(
@@ -216,7 +194,7 @@ def config_for(
     """Return how to train for some epochs, each over so many pixels of views."""
     lr = encoder.lr
     if isinstance(lr, str):
-        lr = LR_AT_1024 * batch_size / LARGE_BATCH
+        lr = 0.8 * batch_size / LARGE_BATCH
     return TrainingConfig(
         epochs=epochs,
         optimizer="sgd",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import cast
 
 import torch
@@ -26,16 +27,7 @@ def keras_defaults(module: nn.Module) -> None:
 
 
 class MLP(nn.Module):
-    """Fully connected layers with batch normalisation between them.
-
-    Parameters
-    ----------
-    n_inputs : int
-    width : int
-        Units of each hidden layer, and the length of the embedding.
-    depth : int
-        Hidden layers.
-    """
+    """Fully connected layers of one width with batch normalisation between them."""
 
     def __init__(self, n_inputs: int, *, width: int = 256, depth: int = 3) -> None:
         super().__init__()
@@ -94,9 +86,6 @@ SMALL_IMAGE = 64
 HALVED = 16
 """Pixels from which the small network's first layer halves the image."""
 
-NARROWEST = 8
-"""Channels of a stage at least."""
-
 
 class ResidualBlock(nn.Module):
     """Two 3×3 convolutions and a way around them."""
@@ -123,18 +112,9 @@ class ResidualBlock(nn.Module):
 class ResNet(nn.Module):
     """Residual stages that halve the image and widen, then the mean over its pixels.
 
-    Parameters
-    ----------
-    channels : int
-    image_size : int
-        Above 64 pixels the first layer is strided and pooled, so that the stages see
-        a quarter of the side.
-    widths : sequence of int
-        Channels of each stage, at least 8; the last is the length of the embedding.
-    depth : int
-        Blocks in a stage.
-    halve : bool
-        Let the first layer halve small images too: a quarter of the work.
+    A stage has ``depth`` blocks of its width; the last width is the length of the
+    embedding. In images above 64 pixels the stages see a quarter of the side;
+    ``halve`` lets the first layer halve smaller ones too: a quarter of the work.
     """
 
     def __init__(
@@ -147,9 +127,9 @@ class ResNet(nn.Module):
         halve: bool = False,
     ) -> None:
         super().__init__()
-        if min(widths) < NARROWEST:
+        if min(widths) < 8:
             raise InvalidParameterError(
-                f"widths={tuple(widths)} must be at least {NARROWEST} each: on some "
+                f"widths={tuple(widths)} must be at least 8 each: on some "
                 "processors the gradient of narrower shortcuts is written beyond its "
                 "memory (oneDNN, strided 1×1 convolutions)."
             )
@@ -164,7 +144,11 @@ class ResNet(nn.Module):
                 blocks.append(ResidualBlock(previous, width, stride))
                 previous = width
         self.stages = nn.Sequential(*blocks)
-        _initialise(self)
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(
+                    layer.weight, mode="fan_out", nonlinearity="relu"
+                )
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -174,25 +158,13 @@ class ResNet(nn.Module):
 
 
 def _stem(channels: int, width: int, *, strided: bool, halve: bool) -> nn.Module:
-    if not strided:
-        stride = 2 if halve else 1
-        return nn.Sequential(
-            nn.Conv2d(channels, width, 3, stride, 1, bias=False),
-            nn.BatchNorm2d(width),
-            nn.ReLU(),
-        )
-    return nn.Sequential(
-        nn.Conv2d(channels, width, 7, 2, 3, bias=False),
+    kernel, stride = (7, 2) if strided else (3, 2 if halve else 1)
+    layers = [
+        nn.Conv2d(channels, width, kernel, stride, kernel // 2, bias=False),
         nn.BatchNorm2d(width),
         nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-    )
-
-
-def _initialise(network: nn.Module) -> None:
-    for layer in network.modules():
-        if isinstance(layer, nn.Conv2d):
-            nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+    ]
+    return nn.Sequential(*layers, *([nn.MaxPool2d(3, 2, 1)] if strided else []))
 
 
 def resnet18(channels: int, image_size: int) -> ResNet:
@@ -207,10 +179,6 @@ def small_resnet(channels: int, image_size: int) -> ResNet:
     """
     halve = image_size >= HALVED
     return ResNet(channels, image_size, widths=(16, 32, 64, 128), depth=1, halve=halve)
-
-
-MLP_WIDTH, MLP_DEPTH = 300, 4
-"""The perceptron of nnPU: 507,901 weights on 784 inputs."""
 
 
 class Flat(nn.Module):
@@ -305,36 +273,19 @@ class AllConv(nn.Module):
         )
 
 
-def _linear(shape: Sequence[int]) -> nn.Module:
-    return OneLogit(Flat(_size(shape)))
+Build = Callable[[Sequence[int]], nn.Module]
 
-
-def _mlp(shape: Sequence[int]) -> nn.Module:
-    return OneLogit(FlatMLP(_size(shape), width=MLP_WIDTH, depth=MLP_DEPTH))
-
-
-def _cnn(shape: Sequence[int]) -> nn.Module:
-    return OneLogit(AllConv(*shape))
-
-
-def _resnet18(shape: Sequence[int]) -> nn.Module:
-    return OneLogit(resnet18(shape[0], max(shape[1:])))
-
-
-def _vgg16(shape: Sequence[int]) -> nn.Module:
-    return VGG16(shape[0])
-
-
-VECTOR_BACKBONES: dict[str, Callable[[Sequence[int]], nn.Module]] = {
-    "linear": _linear,
-    "mlp": _mlp,
+VECTOR_BACKBONES: dict[str, Build] = {
+    "linear": lambda shape: OneLogit(Flat(prod(shape))),
+    "mlp": lambda shape: OneLogit(FlatMLP(prod(shape), width=300, depth=4)),
 }
-IMAGE_BACKBONES: dict[str, Callable[[Sequence[int]], nn.Module]] = {
-    "cnn": _cnn,
-    "resnet18": _resnet18,
-    "vgg16": _vgg16,
+IMAGE_BACKBONES: dict[str, Build] = {
+    "cnn": lambda shape: OneLogit(AllConv(*shape)),
+    "resnet18": lambda shape: OneLogit(resnet18(shape[0], max(shape[1:]))),
+    "vgg16": lambda shape: VGG16(shape[0]),
 }
 BACKBONES = {**VECTOR_BACKBONES, **IMAGE_BACKBONES}
+"""By name, from the shape of a row; ``mlp`` is nnPU's: 507,901 weights on 784."""
 
 SMALLEST = {"vgg16": 32}
 """Side of the smallest image a network can take."""
@@ -365,13 +316,6 @@ def build_backbone(name: str, shape: Sequence[int]) -> nn.Module:
                 if layer.bias is not None:
                     nn.init.zeros_(layer.bias)
     return network
-
-
-def _size(shape: Sequence[int]) -> int:
-    size = 1
-    for side in shape:
-        size *= side
-    return size
 
 
 class GaussianBasis(nn.Module):

@@ -62,24 +62,16 @@ class TrainingConfig:
         ``fused`` (on a GPU) updates all weights in one launch.
         """
         chosen = [p for p in parameters if p.requires_grad]
+        matrices = [p for p in chosen if p.ndim > 1]
+        vectors = [p for p in chosen if p.ndim <= 1]
         groups = [
-            {
-                "params": [p for p in chosen if p.ndim > 1],
-                "weight_decay": self.weight_decay,
-            },
-            {"params": [p for p in chosen if p.ndim <= 1], "weight_decay": 0.0},
+            {"params": parameters, "weight_decay": decay}
+            for parameters, decay in ((matrices, self.weight_decay), (vectors, 0.0))
+            if parameters
         ]
-        groups = [group for group in groups if group["params"]]
-        if self.optimizer == "adam":
-            return torch.optim.Adam(
-                groups,
-                lr=self.lr,
-                betas=self.betas,
-                fused=fused or None,
-                capturable=fused and self.capture,
-            )
-        if self.optimizer == "adamw":
-            return torch.optim.AdamW(
+        if self.optimizer in ("adam", "adamw"):
+            adam = torch.optim.Adam if self.optimizer == "adam" else torch.optim.AdamW
+            return adam(
                 groups,
                 lr=self.lr,
                 betas=self.betas,
