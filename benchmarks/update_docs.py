@@ -27,6 +27,7 @@ PAGES = (
     "docs/recipe.md",
     "docs/walkthroughs.md",
     "docs/export.md",
+    "docs/persistence.md",
     "docs/gpu-plan.md",
     "docs/methods/dens_pu.md",
     "docs/methods/vpu.md",
@@ -60,6 +61,7 @@ SOURCES = {
     "bench-missing": "results.py:missing",
     "vpu-settings": "vpu_settings.py",
     "short-rounds": "short_rounds.py",
+    "stored": "stored.py",
     "wrong-prior": "wrong_prior.py",
 }
 """Script and, after colons, the function that makes the table, and its argument."""

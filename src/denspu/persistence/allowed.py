@@ -8,8 +8,11 @@ loaded.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Any
+
+from denspu.persistence import rules
 
 ROOMS = (
     "augment",
@@ -23,7 +26,7 @@ ROOMS = (
     "refinement",
     "selection",
 )
-"""Folders of denspu whose classes a model may hold."""
+"""Parts of denspu whose classes a model may hold."""
 
 OWN = (
     "denspu._evidence:Evidence",
@@ -38,117 +41,97 @@ OWN = (
 )
 """Classes of denspu from elsewhere."""
 
-SKLEARN = (
-    "sklearn.cluster:KMeans",
-    "sklearn.compose:ColumnTransformer",
-    "sklearn.decomposition:PCA",
-    "sklearn.decomposition:TruncatedSVD",
-    "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
-    "sklearn.ensemble:ExtraTreesClassifier",
-    "sklearn.ensemble:HistGradientBoostingClassifier",
-    "sklearn.ensemble:RandomForestClassifier",
-    "sklearn.feature_extraction.text:CountVectorizer",
-    "sklearn.feature_extraction.text:TfidfTransformer",
-    "sklearn.feature_extraction.text:TfidfVectorizer",
-    "sklearn.impute:MissingIndicator",
-    "sklearn.impute:SimpleImputer",
-    "sklearn.isotonic:IsotonicRegression",
-    "sklearn.kernel_approximation:Nystroem",
-    "sklearn.linear_model:LogisticRegression",
-    "sklearn.mixture:GaussianMixture",
-    "sklearn.naive_bayes:GaussianNB",
-    "sklearn.neighbors:KernelDensity",
-    "sklearn.neighbors:KNeighborsClassifier",
-    "sklearn.neighbors:LocalOutlierFactor",
-    "sklearn.pipeline:FeatureUnion",
-    "sklearn.pipeline:Pipeline",
-    "sklearn.preprocessing:LabelEncoder",
-    "sklearn.preprocessing:MaxAbsScaler",
-    "sklearn.preprocessing:MinMaxScaler",
-    "sklearn.preprocessing:Normalizer",
-    "sklearn.preprocessing:OneHotEncoder",
-    "sklearn.preprocessing:OrdinalEncoder",
-    "sklearn.preprocessing:RobustScaler",
-    "sklearn.preprocessing:StandardScaler",
-    "sklearn.svm:LinearSVC",
-    "sklearn.svm:OneClassSVM",
-    "sklearn.svm:SVC",
-    "sklearn.tree:DecisionTreeClassifier",
-    "sklearn.tree:ExtraTreeClassifier",
-)
-"""Estimators of scikit-learn, under their public names."""
+Rule = Callable[[Any], None]
 
-INSIDE = (
-    "numpy.random:Generator",
-    "numpy.random:RandomState",
-    "scipy.sparse:csr_array",
-    "scipy.sparse:csr_matrix",
-    "sklearn._loss._loss:CyHalfBinomialLoss",
-    "sklearn._loss.link:Interval",
-    "sklearn._loss.link:LogitLink",
-    "sklearn._loss.loss:HalfBinomialLoss",
-    "sklearn.ensemble._hist_gradient_boosting.binning:_BinMapper",
-    "sklearn.ensemble._hist_gradient_boosting.predictor:TreePredictor",
-    "sklearn.neighbors:BallTree",
-    "sklearn.neighbors:KDTree",
-    "sklearn.tree._tree:Tree",
-)
+
+def _under(
+    module: str, names: str, rule: Rule = rules.checks_itself
+) -> dict[str, Rule]:
+    return {f"{module}:{name}": rule for name in names.split()}
+
+
+SKLEARN: Mapping[str, Rule] = {
+    **_under("sklearn.cluster", "KMeans", rules.centres),
+    **_under("sklearn.compose", "ColumnTransformer"),
+    **_under("sklearn.decomposition", "PCA TruncatedSVD"),
+    **_under("sklearn.discriminant_analysis", "LinearDiscriminantAnalysis"),
+    **_under(
+        "sklearn.ensemble",
+        "ExtraTreesClassifier RandomForestClassifier",
+        rules.forest_owner,
+    ),
+    **_under("sklearn.ensemble", "HistGradientBoostingClassifier", rules.boosting),
+    **_under(
+        "sklearn.feature_extraction.text",
+        "CountVectorizer TfidfVectorizer",
+        rules.words,
+    ),
+    **_under("sklearn.feature_extraction.text", "TfidfTransformer"),
+    **_under("sklearn.impute", "MissingIndicator SimpleImputer"),
+    **_under("sklearn.isotonic", "IsotonicRegression"),
+    **_under("sklearn.kernel_approximation", "Nystroem"),
+    **_under("sklearn.linear_model", "LogisticRegression"),
+    **_under("sklearn.mixture", "GaussianMixture"),
+    **_under("sklearn.naive_bayes", "GaussianNB"),
+    **_under("sklearn.neighbors", "KernelDensity", rules.density),
+    **_under(
+        "sklearn.neighbors", "KNeighborsClassifier LocalOutlierFactor", rules.neighbours
+    ),
+    **_under("sklearn.pipeline", "FeatureUnion Pipeline"),
+    **_under(
+        "sklearn.preprocessing",
+        "LabelEncoder MaxAbsScaler MinMaxScaler Normalizer OneHotEncoder "
+        "OrdinalEncoder RobustScaler StandardScaler",
+    ),
+    **_under("sklearn.svm", "LinearSVC"),
+    **_under("sklearn.svm", "OneClassSVM SVC", rules.kernel_machine),
+    **_under(
+        "sklearn.tree", "DecisionTreeClassifier ExtraTreeClassifier", rules.tree_owner
+    ),
+}
+"""Estimators of scikit-learn, under their public names, each with its rule."""
+
+INSIDE: Mapping[str, Rule] = {
+    **_under("numpy.random", "Generator RandomState"),  # checked before they are made
+    **_under("scipy.sparse", "csr_array csr_matrix"),  # check_format looks at all
+    **_under("sklearn._loss._loss", "CyHalfBinomialLoss"),
+    **_under("sklearn._loss.link", "Interval LogitLink"),
+    **_under("sklearn._loss.loss", "HalfBinomialLoss"),
+    **_under("sklearn.ensemble._hist_gradient_boosting.binning", "_BinMapper"),
+    **_under(
+        "sklearn.ensemble._hist_gradient_boosting.predictor",
+        "TreePredictor",
+        rules.boosted_tree,
+    ),
+    **_under("sklearn.neighbors", "BallTree KDTree"),  # built again from their rows
+    **_under("sklearn.tree._tree", "Tree", rules.tree),
+}
 """What those estimators are made of."""
 
-LAYERS = tuple(
-    f"torch.nn:{name}"
-    for name in [
-        "AdaptiveAvgPool1d",
-        "AdaptiveAvgPool2d",
-        "AdaptiveMaxPool1d",
-        "AdaptiveMaxPool2d",
-        "AvgPool1d",
-        "AvgPool2d",
-        "BatchNorm1d",
-        "BatchNorm2d",
-        "BatchNorm3d",
-        "Conv1d",
-        "Conv2d",
-        "Conv3d",
-        "ConvTranspose1d",
-        "ConvTranspose2d",
-        "Dropout",
-        "Dropout1d",
-        "Dropout2d",
-        "ELU",
-        "Embedding",
-        "Flatten",
-        "GELU",
-        "GroupNorm",
-        "Hardswish",
-        "Identity",
-        "InstanceNorm1d",
-        "InstanceNorm2d",
-        "LayerNorm",
-        "LeakyReLU",
-        "Linear",
-        "LogSigmoid",
-        "MaxPool1d",
-        "MaxPool2d",
-        "Mish",
-        "ModuleDict",
-        "ModuleList",
-        "PReLU",
-        "ReLU",
-        "ReLU6",
-        "SELU",
-        "Sequential",
-        "SiLU",
-        "Sigmoid",
-        "Softmax",
-        "Softplus",
-        "Tanh",
-        "Unflatten",
-        "Upsample",
-        "ZeroPad2d",
-    ]
+LAYERS: Mapping[str, Rule] = _under(
+    "torch.nn",
+    "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveMaxPool1d AdaptiveMaxPool2d AvgPool1d "
+    "AvgPool2d BatchNorm1d BatchNorm2d BatchNorm3d Conv1d Conv2d Conv3d "
+    "ConvTranspose1d ConvTranspose2d Dropout Dropout1d Dropout2d ELU Embedding Flatten "
+    "GELU GroupNorm Hardswish Identity InstanceNorm1d InstanceNorm2d LayerNorm "
+    "LeakyReLU Linear LogSigmoid MaxPool1d MaxPool2d Mish ModuleDict ModuleList PReLU "
+    "ReLU ReLU6 SELU Sequential SiLU Sigmoid Softmax Softplus Tanh Unflatten Upsample "
+    "ZeroPad2d",
+    rules.layer,
 )
 """Layers of torch that networks, also a user's own, may be built of."""
+
+OTHERS: Mapping[str, Rule] = {**SKLEARN, **INSIDE, **LAYERS}
+
+OWN_RULES: Mapping[str, Rule] = {
+    "denspu.detectors.forest:Forest": rules.forest,
+    "denspu.detectors.isolation_forest:ExtendedIsolationForest": rules.detector_forest,
+    "denspu.detectors.isolation_forest:IsolationForest": rules.detector_forest,
+    "denspu.classifiers:VGG16Classifier": rules.image_side,
+    "denspu.encoders.cae:CAEEncoder": rules.image_side,
+    "denspu.encoders.contrastive:ContrastiveEncoder": rules.image_side,
+}
+"""Of our classes, those that lead compiled code or ask for memory by a number."""
 
 MOVED: Mapping[str, str] = {
     "denspu._rising:HiddenPositive": "denspu._scores:HiddenPositive",
@@ -219,9 +202,16 @@ MOVED: Mapping[str, str] = {
 }
 """Classes that older models name where they lay then → where they are now."""
 
-NAMED = frozenset((*OWN, *SKLEARN, *INSIDE, *LAYERS))
+NAMED = frozenset((*OWN, *OTHERS))
 
 _OWN_NAME = re.compile(r"denspu\.(\w+)((?:\.\w+)*):(\w+)", re.ASCII)
+
+
+def check(name: str, thing: Any) -> None:
+    """Hold an object against the rule of its class; raise ``ValueError``."""
+    rule = OTHERS.get(name) or OWN_RULES.get(name)
+    if rule is not None:
+        rule(thing)
 
 
 def name_of(cls: type) -> str | None:

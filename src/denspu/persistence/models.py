@@ -1,8 +1,16 @@
-"""``save`` and ``load``: a fitted model as a folder of plain files."""
+"""``save`` and ``load``: a fitted model as a folder of plain files.
+
+``manifest.json`` names the other files with their sizes and SHA-256 sums. They guard
+against damage, not against somebody who writes new sums; nothing in the files is ever
+run, whoever wrote them.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,21 +29,33 @@ from denspu._files import as_json, new_folder
 from denspu._machine import resolve_device
 from denspu._version import __version__
 from denspu.exceptions import DeviceError, ModelFileError, ModelVersionWarning
-from denspu.persistence.arrays import ArrayReader, MissingEntry, WrongEntry
-from denspu.persistence.folder import (
-    ARRAYS,
-    CONFIG,
-    EXTRAS,
-    check_folder,
-    check_target,
-    manifest_of,
-    read_json,
-    seal,
-)
-from denspu.persistence.values import Reader, Writer
+from denspu.persistence.tree import Reader, Writer, WrongArray
+
+CONFIG, ARRAYS, MANIFEST = "config.json", "arrays.safetensors", "manifest.json"
+FILES = (CONFIG, ARRAYS)
+EXTRAS = ("input.json",)
+"""What may lie beside the model and is covered by the manifest: how to read files."""
+FORMAT, VERSION = "denspu model", 1
 
 MINOR_COUNTS = ("scikit-learn",)
 """Packages whose fitted objects change with the second number of the version."""
+
+HOW = "Load the folder that denspu.save wrote."
+
+BROKEN = (
+    ArithmeticError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    SafetensorError,
+    TypeError,
+    ValueError,
+)
+"""What a made-up tree can raise while objects are made of it."""
 
 
 def save(
@@ -87,24 +107,31 @@ def save(
     """
     _refuse_others(model)
     target = Path(folder).resolve()
-    check_target(target, overwrite)
+    _check_target(target, overwrite)
     writer = Writer()
     tree = writer.node(model, "model")
-    config = as_json({"versions": versions(), "model": tree})
-    beside = {_extra_file(name): as_json(held) for name, held in (extra or {}).items()}
+    files = {CONFIG: as_json({"versions": versions(), "model": tree})}
+    files |= {_extra_file(name): as_json(held) for name, held in (extra or {}).items()}
     try:
         with new_folder(target, overwrite=overwrite) as work:
-            (work / CONFIG).write_bytes(config)
-            save_file(writer.arrays.entries, work / ARRAYS)
-            for name, content in beside.items():
+            for name, content in files.items():
                 (work / name).write_bytes(content)
-            seal(work)
+            save_file(writer.arrays, work / ARRAYS)
+            _seal(work)
     except (OSError, SafetensorError) as error:
         raise ModelFileError(
             f"{target} could not be written: {error}. Nothing was left behind. Make "
             "room, or choose another folder."
         ) from error
     return target
+
+
+def size_of(model: Any) -> int:
+    """Return about how many bytes a saved model takes."""
+    writer = Writer()
+    tree = writer.node(model, "model")
+    arrays = sum(array.nbytes for array in writer.arrays.values())
+    return arrays + len(as_json(tree))
 
 
 def load(folder: str | Path, *, device: str | None = None) -> Any:
@@ -126,17 +153,15 @@ def load(folder: str | Path, *, device: str | None = None) -> Any:
         If the folder is not a whole, undamaged model.
     """
     place = Path(folder).resolve()
-    check_folder(place)
     if device is not None:
         resolve_device(device)
-    path = place / CONFIG
-    config = read_json(path)
-    if not isinstance(config, dict) or set(config) != {"versions", "model"}:
-        raise ModelFileError(f"{path} does not describe a model. Save it again.")
-    _warn_if_other_versions(config["versions"], path)
-    model = _read(config["model"], place)
-    _move(model, device)
-    return model
+    try:
+        sealed = _read_bytes(place / MANIFEST)
+        return _load(place, device)
+    except ModelFileError:
+        if sealed == _read_bytes(place / MANIFEST):
+            raise
+        return _load(place, device)  # it was replaced while it was read
 
 
 def load_extra(folder: str | Path, name: str = "input") -> Any:
@@ -145,58 +170,38 @@ def load_extra(folder: str | Path, name: str = "input") -> Any:
     The folder is checked as by :func:`load`.
     """
     place = Path(folder).resolve()
-    check_folder(place)
     file = _extra_file(name)
-    return read_json(place / file) if file in manifest_of(place) else None
+    return _read_json(place / file) if file in _checked(place) else None
 
 
-def _extra_file(name: str) -> str:
-    file = f"{name}.json"
-    if file not in EXTRAS:
-        known = ", ".join(extra.removesuffix(".json") for extra in EXTRAS)
-        raise ModelFileError(f"extra={name!r} must be one of {known}.")
-    return file
-
-
-def _read(tree: Any, folder: Path) -> Any:
+def _load(place: Path, device: str | None) -> Any:
+    _checked(place)
+    path = place / CONFIG
+    config = _read_json(path)
+    if not isinstance(config, dict) or set(config) != {"versions", "model"}:
+        raise ModelFileError(f"{path} does not describe a model. Save it again.")
+    _warn_if_other_versions(config["versions"], path)
     try:
-        arrays = ArrayReader(folder / ARRAYS)
-    except (SafetensorError, OSError) as error:
-        raise ModelFileError(
-            f"{folder / ARRAYS} is not a safetensors file ({error}). It was never "
-            "unpickled. Load a folder that denspu.save wrote."
-        ) from None
-    try:
-        model = Reader(arrays, folder / CONFIG).value(tree)
-    except MissingEntry as error:
-        raise ModelFileError(
-            f"{folder / ARRAYS} lacks the array {error.args[0]!r} that {CONFIG} names. "
-            "Save the model again."
-        ) from None
-    except WrongEntry as error:
-        raise ModelFileError(
-            f"{folder / ARRAYS}: {error}. Save the model again."
-        ) from None
+        model = Reader(place / ARRAYS, path).value(config["model"])
+        _refuse_others(model, f"{path} describes something else: ")
+        _move(model, device)
     except ModelFileError:
         raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        ImportError,
-        LookupError,
-        MemoryError,
-        RecursionError,
-        RuntimeError,
-        SafetensorError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except WrongArray as error:
         raise ModelFileError(
-            f"{folder / CONFIG} does not describe a model that this denspu can make "
-            f"({type(error).__name__}: {error}). Use the versions it names, or save "
-            "the model again."
+            f"{place / ARRAYS} {error}. Save the model again."
+        ) from None
+    except SafetensorError as error:
+        raise ModelFileError(
+            f"{place / ARRAYS} is not a safetensors file ({error}). It was never "
+            "unpickled. Load a folder that denspu.save wrote."
+        ) from None
+    except BROKEN as error:
+        raise ModelFileError(
+            f"{path} does not describe a model that this denspu can make "
+            f"({type(error).__name__}: {error!s:.200}). Use the versions it names, "
+            "or save the model again."
         ) from error
-    _refuse_others(model, f"{folder / CONFIG} describes something else: ")
     return model
 
 
@@ -208,6 +213,132 @@ def _refuse_others(model: Any, start: str = "") -> None:
         )
     if not start and hasattr(model, "fit"):
         check_is_fitted(model)
+
+
+# --- the folder ----------------------------------------------------------------------
+
+
+def _extra_file(name: str) -> str:
+    file = f"{name}.json"
+    if file not in EXTRAS:
+        known = ", ".join(extra.removesuffix(".json") for extra in EXTRAS)
+        raise ModelFileError(f"extra={name!r} must be one of {known}.")
+    return file
+
+
+def _check_target(target: Path, overwrite: bool) -> None:
+    """Refuse a target whose place is taken by something else."""
+    if target.exists() and not target.is_dir():
+        raise ModelFileError(f"{target} is a file. Choose a folder for the model.")
+    held = {path.name for path in target.iterdir()} if target.is_dir() else set()
+    if held and not overwrite:
+        raise ModelFileError(
+            f"{target} exists already. Pass overwrite=True, or another folder."
+        )
+    if held and (MANIFEST not in held or held - {*FILES, *EXTRAS, MANIFEST}):
+        raise ModelFileError(
+            f"{target} holds more than a saved model, or something else "
+            f"({', '.join(sorted(held)[:3])}), and overwrite=True does not delete "
+            "that. Choose another folder."
+        )
+
+
+def _seal(work: Path) -> None:
+    """Write the manifest of the files in a folder."""
+    files = {}
+    mode = (work / CONFIG).stat().st_mode
+    for name in (*FILES, *(name for name in EXTRAS if (work / name).is_file())):
+        (work / name).chmod(mode)  # safetensors keeps its file to the owner
+        files[name] = _facts(work / name)
+    manifest = {"format": FORMAT, "version": VERSION, "files": files}
+    (work / MANIFEST).write_bytes(as_json(manifest))
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """Return size and sum of a file."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"bytes": path.stat().st_size, "sha256": digest}
+
+
+def _checked(folder: Path) -> dict[str, Any]:
+    """Return the manifest's files; refuse a folder that is no whole, sound model."""
+    if folder.is_file():
+        raise ModelFileError(
+            f"{folder} is {_what(folder)}, and a model is a folder. {HOW}"
+        )
+    if not folder.is_dir():
+        raise ModelFileError(f"There is no folder {folder}. {HOW}")
+    files = _manifest(folder)
+    for name, facts in files.items():
+        path = folder / name
+        if not path.is_file():
+            raise ModelFileError(f"{path} is missing. Copy the whole folder again.")
+        if facts != _facts(path):
+            raise ModelFileError(
+                f"{path} is {_what(path)} that does not have the size and SHA-256 sum "
+                f"of {MANIFEST}: it was changed or damaged after saving. Copy the "
+                "folder again, or fit and save anew."
+            )
+    return files
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Return the files of a model with their sizes and sums, as it was sealed."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        others = [p for p in sorted(folder.iterdir()) if p.is_file()]
+        hint = f" ({others[0].name} is {_what(others[0])})" if others else ""
+        raise ModelFileError(f"{folder} holds no {MANIFEST}{hint}. {HOW}")
+    found = _read_json(path)
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ModelFileError(f"{path} is not the manifest of a denspu model. {HOW}")
+    if found.get("version") != VERSION:
+        raise ModelFileError(
+            f"{path} says format version {found.get('version')!r:.20}; this denspu "
+            f"reads version {VERSION}. Use the denspu that saved it, or a newer one."
+        )
+    files = found.get("files")
+    if not isinstance(files, dict):
+        files = {}
+    names = tuple(files)
+    listed = names[:2] == FILES and set(names[2:]) <= set(EXTRAS)
+    if not listed or as_json(found) != path.read_bytes():
+        raise ModelFileError(
+            f"{path} is not as denspu.save writes it: it must list "
+            f"{' and '.join(FILES)} alone. It was changed or damaged. {HOW}"
+        )
+    return files
+
+
+def _read_bytes(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _read_json(path: Path) -> Any:
+    """Return the content of a JSON file, or say what it is instead."""
+    try:
+        found = json.loads(path.read_bytes().decode("utf-8"))
+        json.dumps(found)  # so deep that it cannot be written is too deep to follow
+    except (ValueError, RecursionError, MemoryError):
+        raise ModelFileError(
+            f"{path} is {_what(path)}, not the JSON that denspu.save writes. {HOW}"
+        ) from None
+    return found
+
+
+def _what(path: Path) -> str:
+    """Say what a file looks like; it is never unpickled."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
+        return "a pickle (never loaded, as it could run any code)"
+    if start == b"PK\x03\x04":
+        return "a zip archive, perhaps of torch.save (never loaded)"
+    return "a file"
 
 
 # --- versions ------------------------------------------------------------------------
@@ -231,7 +362,7 @@ def _warn_if_other_versions(saved: Any, path: Path) -> None:
     other = []
     for name, here in versions().items():
         digits = 2 if name in MINOR_COUNTS else 1
-        then = str(saved.get(name, "unknown"))
+        then = re.sub(r"[^\w.+-]", "?", str(saved.get(name, "unknown")))[:30]
         if then.split(".")[:digits] != here.split(".")[:digits]:
             other.append(f"{name} {then} (here {here})")
     if other:
@@ -239,7 +370,7 @@ def _warn_if_other_versions(saved: Any, path: Path) -> None:
             f"{path} was written with {', '.join(other)}: answers may differ. Fit and "
             "save anew, or use those versions.",
             ModelVersionWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -2,8 +2,7 @@
 
 Most objects are their attributes. Compiled ones of scikit-learn and NumPy have a form
 of their own here. No constructor with an effect, no ``__reduce__`` and no
-``__setstate__`` of Python code runs. Indices that compiled code would follow unchecked
-are checked first, so a made-up file cannot lead it outside its arrays.
+``__setstate__`` of Python code runs.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from sklearn.base import BaseEstimator
 from torch import nn
 
 from denspu.exceptions import ModelVersionWarning
+from denspu.persistence.rules import random_bits, require
 
 State = dict[str, Any]
 
@@ -34,7 +34,7 @@ CACHES: Mapping[str, tuple[str, ...]] = {"denspu.augment:ImageAugment": ("_axes"
 """Attributes that are filled again when needed: dictionaries of device tensors."""
 
 
-class Unsupported(Exception):
+class Unsupported(ValueError):
     """An object holds something that cannot be kept; the text says what."""
 
 
@@ -61,8 +61,6 @@ def put_together(name: str, cls: type, state: State) -> Any:
     state.update({cache: {} for cache in CACHES.get(name, ())})
     _set_attributes(thing, state)
     _add_new_parameters(thing)
-    if name in _CHECKS:
-        _CHECKS[name](thing)
     return thing
 
 
@@ -144,18 +142,11 @@ def _tree_state(tree: Any) -> State:
 
 
 def _tree(cls: type, state: State) -> Any:
-    nodes, count = state["nodes"], state["node_count"]
-    _require(nodes.ndim == 1 and len(nodes) == count > 0, "nodes of a tree")
-    left, right = nodes["left_child"], nodes["right_child"]
-    here = np.arange(count)
-    inner = left != -1
-    _require((right[inner] > here[inner]).all(), "children of a tree")
-    _require((left[inner] > here[inner]).all(), "children of a tree")
-    _require((np.maximum(left, right) < count).all(), "children of a tree")
-    feature = nodes["feature"][inner]
-    _require(((feature >= 0) & (feature < state["n_features"])).all(), "features")
-    n_classes = np.ascontiguousarray(state["n_classes"], dtype=np.intp)
-    _require(n_classes.shape == (state["n_outputs"],), "classes of a tree")
+    count, n_classes = state["node_count"], state["n_classes"]
+    require(len(state["nodes"]) == count > 0, "nodes of a tree")
+    n_classes = np.ascontiguousarray(n_classes, dtype=np.intp)
+    require(n_classes.shape == (state["n_outputs"],), "classes of a tree")
+    require(n_classes.max() == state["values"].shape[-1], "classes of a tree")
     tree = cls(state["n_features"], n_classes, state["n_outputs"])
     kept = ("max_depth", "node_count", "nodes", "values")
     tree.__setstate__({name: state[name] for name in kept})
@@ -183,7 +174,7 @@ def _neighbour_tree_state(tree: Any) -> State:
 
 
 def _neighbour_tree(cls: type, state: State) -> Any:
-    _require(state["metric"] in METRICS, "distance of a neighbour tree")
+    require(state["metric"] in METRICS, "distance of a neighbour tree")
     tree: Any = cls(
         state["data"],
         leaf_size=state["leaf_size"],
@@ -245,7 +236,8 @@ def _generator_state(generator: Any) -> State:
 
 
 def _generator(cls: type, state: State) -> Any:
-    _require(state["kind"] in BIT_GENERATORS, "kind of a random generator")
+    require(state["kind"] in BIT_GENERATORS, "kind of a random generator")
+    random_bits(state["kind"], state["state"])
     bits = getattr(np.random, state["kind"])()
     bits.state = state["state"]
     return cls(bits)
@@ -253,6 +245,7 @@ def _generator(cls: type, state: State) -> Any:
 
 def _random_state(cls: type, state: State) -> Any:
     generator = cls(np.random.MT19937())
+    random_bits("MT19937", state["state"])
     generator.set_state(state["state"])
     return generator
 
@@ -274,95 +267,4 @@ _FORMS: Mapping[str, tuple[Callable[[Any], State], Callable[[type, State], Any]]
     "sklearn.neighbors:BallTree": (_neighbour_tree_state, _neighbour_tree),
     "sklearn.neighbors:KDTree": (_neighbour_tree_state, _neighbour_tree),
     "sklearn.tree._tree:Tree": (_tree_state, _tree),
-}
-
-
-# --- indices that compiled code follows unchecked ------------------------------------
-
-
-def _require(holds: Any, what: str) -> None:
-    if not holds:
-        raise ValueError(f"{what} cannot be right")
-
-
-def _check_boosting(model: Any) -> None:
-    for predictors in getattr(model, "_predictors", []):
-        for predictor in predictors:
-            _check_boosted_tree(predictor, model.n_features_in_)
-
-
-def _check_boosted_tree(predictor: Any, n_features: int) -> None:
-    nodes = predictor.nodes
-    inner = nodes["is_leaf"] == 0
-    here = np.arange(len(nodes))
-    _require(len(nodes) > 0, "nodes of a boosted tree")
-    for side in ("left", "right"):
-        child = nodes[side][inner].astype(np.int64)
-        _require(
-            ((child > here[inner]) & (child < len(nodes))).all(),
-            "children of a boosted tree",
-        )
-    feature = nodes["feature_idx"][inner]
-    _require(((feature >= 0) & (feature < n_features)).all(), "features of a tree")
-    sets = nodes["bitset_idx"][inner & (nodes["is_categorical"] != 0)]
-    for held in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
-        _require((sets < len(held)).all(), "categories of a boosted tree")
-        _require(held.ndim == 2 and held.shape[1] == 8, "categories of a boosted tree")
-
-
-def _check_kernel_machine(model: Any) -> None:
-    if not hasattr(model, "support_vectors_"):
-        return
-    held, counts = model.support_vectors_, np.asarray(model._n_support)
-    n_rows = held.shape[0]
-    one_class = not hasattr(model, "classes_")
-    n_classes = 2 if one_class else len(model.classes_)
-    _require(model.shape_fit_[1] == held.shape[1], "support vectors")
-    _require(len(model.support_) == n_rows, "support vectors")
-    _require(one_class or counts.sum() == n_rows, "support vectors")
-    _require((counts >= 0).all() and len(counts) == n_classes, "support vectors")
-    _require(model._dual_coef_.shape == (n_classes - 1, n_rows), "coefficients")
-    pairs = n_classes * (n_classes - 1) // 2
-    _require(model._intercept_.shape == (pairs,), "intercepts")
-
-
-def _check_forest(forest: Any) -> None:
-    """Compiled walks look up features by number."""
-    shape = forest.threshold.shape
-    _require(forest.feature.shape[:2] == shape == forest.path.shape, "trees")
-    _require(shape[1] & (shape[1] - 1) == 0 and shape[1] > 1, "depth of the trees")
-    _require((forest.feature < forest.n_features).all(), "features of the trees")
-    weight = forest.weight
-    _require(weight is None or weight.shape == forest.feature.shape, "weights")
-
-
-def _check_tree_owner(model: Any) -> None:
-    if hasattr(model, "tree_"):
-        _require(model.tree_.n_features == model.n_features_in_, "features of a tree")
-
-
-def _check_trees_owner(model: Any) -> None:
-    for tree in getattr(model, "estimators_", []):
-        _require(tree.n_features_in_ == model.n_features_in_, "features of a tree")
-
-
-def _check_forest_owner(detector: Any) -> None:
-    if hasattr(detector, "forest_"):
-        same = detector.forest_.n_features == detector.n_features_in_
-        _require(same, "features of the trees")
-
-
-_FOREST = "denspu.detectors.isolation_forest:{0}IsolationForest"
-
-_CHECKS: Mapping[str, Callable[[Any], None]] = {
-    _FOREST.format(""): _check_forest_owner,
-    _FOREST.format("Extended"): _check_forest_owner,
-    "sklearn.ensemble:ExtraTreesClassifier": _check_trees_owner,
-    "sklearn.ensemble:RandomForestClassifier": _check_trees_owner,
-    "sklearn.tree:DecisionTreeClassifier": _check_tree_owner,
-    "sklearn.tree:ExtraTreeClassifier": _check_tree_owner,
-    "denspu.detectors.forest:Forest": _check_forest,
-    "sklearn.ensemble:HistGradientBoostingClassifier": _check_boosting,
-    "sklearn.svm:OneClassSVM": _check_kernel_machine,
-    "sklearn.svm:SVC": _check_kernel_machine,
 }

@@ -30,8 +30,7 @@ from safetensors import SafetensorError
 from denspu._files import as_json, new_folder
 from denspu.exceptions import ModelFileError, RunFolderError
 from denspu.methods._checkpoint import ENCODER, TRAINING
-from denspu.persistence import load_extra, save
-from denspu.persistence.values import Writer
+from denspu.persistence import load_extra, save, size_of
 from denspu.runs.facts import RunFacts, RunRows
 
 KEY = "key.json"
@@ -118,10 +117,7 @@ def _why(
         return f"{start}{cause}. {end} Correct this, or choose another --out."
     place = next(p for p in (target, *target.parents) if p.exists())
     free = shutil.disk_usage(place).free
-    writer = Writer()
-    writer.node(model, "model")
-    needed = sum(a.nbytes for a in writer.arrays.entries.values())
-    needed += sum(map(len, texts.values())) + len(texts[SCORES_CSV])
+    needed = size_of(model) + sum(map(len, texts.values())) + len(texts[SCORES_CSV])
     return (
         f"{start}the disk is full. At least {_size(needed)} are needed, more with the "
         f"report, and {_size(free)} are free. {end} Make room, or choose another --out."
