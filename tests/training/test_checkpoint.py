@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from denspu._random import Randomness
-from denspu.exceptions import DensPUError
+from denspu.exceptions import DensPUError, DensPUWarning
 from denspu.training import (
     Checkpoint,
     Hook,
@@ -151,7 +155,8 @@ def test_a_plateau_is_remembered(tmp_path):
 
 def test_the_file_is_gone_after_a_finished_training(tmp_path):
     cut_off(tmp_path, 3)
-    assert [p.name for p in tmp_path.iterdir()] == ["training.safetensors"]
+    names = {"training.safetensors", "training.before.safetensors"}
+    assert {p.name for p in tmp_path.iterdir()} == names
     run(tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -161,10 +166,42 @@ def test_the_folder_is_made(tmp_path):
     assert (tmp_path / "a" / "b" / "training.safetensors").is_file()
 
 
-def test_a_half_written_file_does_no_harm(tmp_path):
+@pytest.mark.parametrize("which", ["newest", "both", "gone"])
+def test_a_damaged_one_falls_back_to_the_one_before(tmp_path, which):
     cut_off(tmp_path, 3)
-    half = tmp_path / "training.1.part"
-    half.write_bytes(b"\x07\x00")
+    for name in ("training.safetensors", "training.before.safetensors"):
+        path = tmp_path / name
+        content = bytearray(path.read_bytes())
+        content[-9] ^= 1
+        path.write_bytes(content)
+        if which != "both":
+            break
+    starts = []
+
+    class Note(Hook):
+        def on_epoch_start(self, state):
+            starts.append(state.epoch)
+
+    if which == "gone":  # killed between the two renames
+        path.unlink()
+        resumed = run(tmp_path, hooks=[Note()])
+    else:
+        said = "begins anew" if which == "both" else "one before is taken"
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            resumed = run(tmp_path, hooks=[Note()])
+        assert said in str(told[-1].message)
+        assert told[-1].category is DensPUWarning
+    assert starts[0] == (0 if which == "both" else 2)
+    assert_same(resumed, run())
+
+
+def test_one_of_earlier_code_has_no_sum(tmp_path):
+    cut_off(tmp_path, 3)
+    path = tmp_path / "training.safetensors"
+    with safe_open(path, framework="pt") as file:
+        about = {"denspu": file.metadata()["denspu"]}
+    save_file(load_file(path), path, metadata=about)
     assert_same(run(tmp_path), run())
 
 

@@ -1,28 +1,34 @@
 """Training that can be cut off: everything a later run needs to go on as if it had not.
 
 A checkpoint is one safetensors file: weights, the optimiser's memory, averages, random
-states and the history as text beside them. It is written whole or not at all, and one
-that belongs to another training is refused.
+states and the history as text beside them, with a sum of it all. It is written whole or
+not at all, and the one before is kept: a damaged one falls back to it. One that belongs
+to another training is refused.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from denspu.exceptions import DensPUError
+from denspu._files import new_file
+from denspu.exceptions import DensPUError, DensPUWarning
 from denspu.training.config import TrainingConfig
 
-FILE = "training.safetensors"
+FILE, BEFORE = "training.safetensors", "training.before.safetensors"
+
+State = tuple[dict[str, Any], dict[str, Tensor]]
 
 
 class Checkpoint:
@@ -39,6 +45,7 @@ class Checkpoint:
 
     def __init__(self, folder: str | Path, every: int = 10, identity: str = "") -> None:
         self.path = Path(folder) / FILE
+        self.before = Path(folder) / BEFORE
         self.every = every
         self.identity = identity
 
@@ -65,10 +72,13 @@ class Checkpoint:
             "identity": self.identity,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(f".{os.getpid()}.part")
         plain = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
-        save_file(plain, partial, metadata={"denspu": json.dumps(facts)})
-        os.replace(partial, self.path)
+        about = {"denspu": json.dumps(facts)}
+        about["sha256"] = _sum(about["denspu"], plain)
+        with new_file(self.path) as work:
+            save_file(plain, work, metadata=about)
+            if self.path.exists():
+                os.replace(self.path, self.before)
 
     def load(
         self,
@@ -79,11 +89,10 @@ class Checkpoint:
         config: TrainingConfig,
     ) -> tuple[int, list[dict[str, float]]]:
         """Restore a state; return the epochs done and their history."""
-        if not self.path.is_file():
+        found = self._newest()
+        if found is None:
             return 0, []
-        with safe_open(self.path, framework="pt") as file:
-            facts: dict[str, Any] = json.loads(file.metadata()["denspu"])
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        facts, tensors = found
         prefix = "module/"
         state = {
             key.removeprefix(prefix): value
@@ -115,14 +124,50 @@ class Checkpoint:
 
         Epochs that came from a deadline are decided once, not again when going on.
         """
-        if not self.path.is_file():
-            return None
-        with safe_open(self.path, framework="pt") as file:
-            return int(json.loads(file.metadata()["denspu"])["config"]["epochs"])
+        found = self._newest()
+        return None if found is None else int(found[0]["config"]["epochs"])
+
+    def _newest(self) -> State | None:
+        """Return the newest state that can be read, if there is one."""
+        for path in (self.path, self.before):
+            if not path.is_file():
+                continue
+            try:
+                return _read(path)
+            except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+                older = self.before if path == self.path else None
+                begin = "Training begins anew"
+                if older is not None and older.is_file():
+                    begin = f"The one before is taken, {older.name}"
+                warnings.warn(
+                    f"The checkpoint {path} cannot be read ({error}). {begin}.",
+                    DensPUWarning,
+                    stacklevel=3,
+                )
+        return None
 
     def discard(self) -> None:
-        """Delete the file: the training has ended."""
-        self.path.unlink(missing_ok=True)
+        """Delete the files: the training has ended."""
+        for path in (self.path, self.before):
+            path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> State:
+    """Return facts and tensors of a checkpoint, or raise if it is damaged."""
+    with safe_open(path, framework="pt") as file:
+        about = file.metadata()
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    if about.get("sha256", "") not in ("", _sum(about["denspu"], tensors)):
+        raise ValueError("its sum is another than when it was written")
+    return json.loads(about["denspu"]), tensors
+
+
+def _sum(facts: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(facts.encode())
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _shapes(state: Mapping[str, Tensor]) -> dict[str, torch.Size]:
