@@ -12,17 +12,28 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pandas import DataFrame, notna
+
 from denspu.benchmark import Record, read_records
-from denspu.benchmark.record import recorded
-from denspu.benchmark.results import results_page, specs_in_order
-from denspu.benchmark.spec import Spec
+from denspu.benchmark.paired import FEWEST_SEEDS, differences
+from denspu.benchmark.record import failed, recorded
+from denspu.benchmark.results import spec_markdown
+from denspu.benchmark.spec import METRICS, Row, Spec
 from denspu.benchmark.spec_file import load_spec
 from denspu.benchmark.status import parts_of, status_markdown
-from denspu.benchmark.tables import tables_of
+from denspu.benchmark.tables import (
+    MISSING,
+    Found,
+    markdown_grid,
+    plain,
+    tables_of,
+    title_of,
+)
 from denspu.report.bench import CAPTIONS, draw, figure_names
 from denspu.report.style import save
 
@@ -93,7 +104,7 @@ def captions_and_links(spec: Spec, records: Sequence[Record]) -> list[tuple[str,
 
 
 def page() -> str:
-    return results_page(SPECS, RECORDS, captions_and_links)
+    return results_page(SPECS, RECORDS)
 
 
 def old_pictures() -> list[Picture]:
@@ -112,6 +123,230 @@ def outdated() -> list[str]:
     if not PAGE.exists() or PAGE.read_text("utf-8") != page():
         old = [PAGE.name, *old]
     return old
+
+
+# --- the page -----------------------------------------------------------------------
+
+INTRO = """\
+<!-- Made by benchmarks/results.py from the records; edits here are lost. -->
+
+# Results
+
+Every figure below is made from records: one line for each run, with its settings,
+seed, versions, device and seconds ([records](../benchmarks/records)). A spec names
+the runs of a table ([specs](../benchmarks/specs)); the command under each table makes
+those that have no record yet; with `--records FILE` all of them, into a new file.
+
+Figures are percent on the test set, mean ± standard deviation over seeds; the column
+“seeds” says how many. The last epoch is judged, or the one a label-free criterion
+chose, never the best on the test set. “–” stands where no run has been recorded; an
+empty cell is not part of the comparison. Runs that failed are counted beside the
+seeds, with the name of the error. The row in bold is the one that others are compared
+with. Boundary AUC (how well the boundary ranks U), purity of Ñ (how many chosen
+negatives are negative) and the share of U right (whose refined label is the true one)
+are figures of U, known only because the true labels of U are."""
+
+NOTHING = "Nothing is recorded yet."
+
+
+def results_page(specs_folder: Path, records_folder: Path) -> str:
+    """Return the page of all specs in a folder that have records.
+
+    Records of the spec ``NAME.toml`` are in ``NAME.jsonl``. Numbered tables come first;
+    specs without a record are named at the end.
+    """
+    sections, glances, empty = [], [], []
+    for path in specs_in_order(specs_folder):
+        spec = load_spec(path)
+        records = read_records(records_folder / f"{spec.name}.jsonl")
+        if recorded(records):
+            text = spec_markdown(spec, records, level=2, pictures=captions_and_links)
+            sections.append(text)
+            glances.append(glance_of(spec, records))
+        else:
+            empty.append(f"`{spec.name}`")
+    links = [f"#{anchor(plain(glance.spec.title))}" for glance in glances]
+    overview = ["## At a glance", glance_markdown(glances, links), HOW_TO_READ]
+    parts = [INTRO, *overview, *sections] if sections else [INTRO, NOTHING]
+    if empty:
+        parts.append(f"Specs without a record so far: {', '.join(empty)}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def specs_in_order(folder: Path) -> list[Path]:
+    """Return the specs of a folder, those of numbered tables first."""
+
+    def place(path: Path) -> tuple[bool, str]:
+        return not path.stem.startswith("table"), path.stem
+
+    return sorted(folder.glob("*.toml"), key=place)
+
+
+def anchor(title: str) -> str:
+    """Return what a heading is called in links, as GitHub and others make it."""
+    kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
+    return kept.replace(" ", "-")
+
+
+# --- all tables at a glance ---------------------------------------------------------
+
+CLOSE = 2.0
+"""Percent points within which a printed figure counts as met."""
+GLANCE = (
+    *("table", "cells", "metric", "reference row", "best other row, by mean", "ahead"),
+    *("not told apart", "behind", "not compared", "printed figures met"),
+)
+HOW_TO_READ = f"""\
+Cells: how many runs of a table are recorded. The metric is the first of each table,
+in percent; of several tasks the lowest and the highest mean, over those that the
+reference row and another have both been run on. “Ahead”, “not told apart” and
+“behind” count the other rows, on each task, by whether the 95 % interval of the
+difference to the reference row leaves out 0; in brackets how many of them stay so if
+all intervals of the table must hold at once; “not compared” those with fewer than
+{FEWEST_SEEDS} seeds in common so far. Rows trained on true labels are left out. A
+printed figure counts as met where the mean of the seeds so far lies within {CLOSE:g}
+points of it: first those of the table's first metric, then those of all metrics."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What is said of one spec."""
+
+    spec: Spec
+    recorded: int
+    cells: int
+    failed: int
+    reference: str
+    best_other: str
+    verdicts: Counter[str]
+    """Of every other row on every task: ahead, open, behind or, with too few seeds in
+    common, few; and how many are ahead or behind also when all rows are judged at once,
+    as ``"ahead together"`` and ``"behind together"``."""
+    met: str
+    """How many figures that the paper prints are met: of the first metric, of all."""
+
+
+def glance_of(spec: Spec, records: Sequence[Record]) -> Glance:
+    """Return what one line says of a spec."""
+    found, key = Found(spec, records), spec.metrics[0]
+    unseeing = [row for row in spec.rows if not row.sees_labels]
+    reference = next((r for r in unseeing if r.name == spec.reference), None)
+    others = [row for row in unseeing if row is not reference]
+    means = found.means(key)
+    tasks = _in_common(means, reference, others)
+    rivals = means.loc[[r.name for r in others if r.name in means.index], tasks]
+    rivals = rivals.dropna() if tasks else rivals.iloc[:0]
+    best = rivals.mean(axis=1).idxmax() if len(rivals) else None
+    return Glance(
+        spec=spec,
+        recorded=len(found.records),
+        cells=len(found.cells),
+        failed=sum(map(failed, found.records.values())),
+        reference=_means_words(means, reference.name if reference else None, tasks),
+        best_other=_means_words(means, best, tasks),
+        verdicts=_verdicts(found, others, reference),
+        met=_met(found, unseeing),
+    )
+
+
+def _met(found: Found, rows: Sequence[Row]) -> str:
+    """Say how many printed figures are met: of the first metric, then of all."""
+
+    def near(keys: Sequence[str]) -> list[bool]:
+        return [
+            abs(means.at[row.name, task] - claims[key]) <= CLOSE
+            for key in keys
+            for means in [found.means(key)]
+            for row in rows
+            for task, claims in row.printed.items()
+            if key in claims and row.name in means.index and task in means
+            if notna(means.at[row.name, task])
+        ]
+
+    first, every = near([found.spec.metrics[0]]), near(METRICS)
+    if not every:
+        return ""
+    return f"{sum(first)} of {len(first)}; of all metrics {sum(every)} of {len(every)}"
+
+
+def _verdicts(
+    found: Found, others: Sequence[Row], reference: Row | None
+) -> Counter[str]:
+    if reference is None:
+        return Counter()
+    names = {row.name for row in others}
+    judged = [
+        d
+        for d in differences(found.spec, found.records.values())
+        if d.task is not None and d.row in names
+    ]
+    compared = Counter(d.verdict for d in judged)
+    asked = sum(
+        1
+        for task in found.spec.tasks
+        for row in others
+        if found.expected(row, task) and found.expected(reference, task)
+    )
+    compared["few"] += asked - len(judged)
+    compared.update(f"{d.verdict} together" for d in judged if d.stands)
+    return compared
+
+
+def _in_common(
+    means: DataFrame, reference: Row | None, others: Sequence[Row]
+) -> list[str]:
+    """Return the tasks on which the reference and another have records."""
+    if reference is None or reference.name not in means.index:
+        return []
+    names = [row.name for row in others if row.name in means.index]
+    ours, theirs = means.loc[reference.name].notna(), means.loc[names].notna().any()
+    return [str(task) for task in means if ours[task] and theirs[task]]
+
+
+def _means_words(means: DataFrame, row: str | None, tasks: Sequence[str]) -> str:
+    """Name a row with its figures on these tasks."""
+    if row is None or not tasks:
+        return MISSING
+    figures = means.loc[row, list(tasks)]
+    low, high = f"{figures.min():.2f}", f"{figures.max():.2f}"
+    return f"{row}: {low if len(figures) == 1 else f'{low} to {high}'}"
+
+
+def glance_markdown(glances: Sequence[Glance], links: Sequence[str]) -> str:
+    """Return the specs as a Markdown table, each title with its link."""
+    titles = _short([glance.spec.title for glance in glances])
+    lines = [
+        [f"[{plain(title)}]({link})", *map(plain, _cells(glance))]
+        for title, glance, link in zip(titles, glances, links, strict=True)
+    ]
+    return markdown_grid(GLANCE, lines)
+
+
+def _short(titles: Sequence[str]) -> list[str]:
+    """Return titles up to their first comma, whole where that is not theirs alone."""
+    starts = [title.partition(", ")[0] for title in titles]
+    return [
+        start if starts.count(start) == 1 else title
+        for start, title in zip(starts, titles, strict=True)
+    ]
+
+
+def _cells(glance: Glance) -> list[str]:
+    cells = f"{glance.recorded} of {glance.cells}"
+    cells += f", {glance.failed} failed" if glance.failed else ""
+    compared = [
+        _count(glance.verdicts, word) if glance.verdicts else ""
+        for word in ("ahead", "open", "behind", "few")
+    ]
+    metric = title_of(glance.spec.metrics[0])
+    return [cells, metric, glance.reference, glance.best_other, *compared, glance.met]
+
+
+def _count(verdicts: Counter[str], word: str) -> str:
+    """Show a count, and in brackets how many of it stand together."""
+    count = verdicts[word]
+    judged = count and word in ("ahead", "behind")
+    return f"{count} ({verdicts[f'{word} together']})" if judged else str(count)
 
 
 def main() -> None:

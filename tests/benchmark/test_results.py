@@ -13,13 +13,7 @@ import pytest
 from tests.benchmark.test_tables import record, records_of
 
 from denspu.benchmark import write_record
-from denspu.benchmark.results import (
-    NOTHING,
-    glance_markdown,
-    glance_of,
-    results_page,
-    spec_markdown,
-)
+from denspu.benchmark.results import spec_markdown
 from denspu.benchmark.spec import Row, Spec, Task, cells_of
 from denspu.benchmark.spec_file import load_spec
 from denspu.benchmark.status import ENCODERS, parts_of, status_markdown
@@ -37,6 +31,9 @@ def script(name):
     sys.path.remove(str(HOME))
     return module
 
+
+RESULTS = script("results")
+glance_markdown, glance_of = RESULTS.glance_markdown, RESULTS.glance_of
 
 # --- the page -------------------------------------------------------------------------
 
@@ -107,7 +104,7 @@ def test_a_changed_figure_is_noticed_and_drawn_anew(folders, tmp_path, monkeypat
 
 
 def test_numbered_tables_come_first_and_specs_without_a_record_last(folders):
-    page = results_page(*folders)
+    page = RESULTS.results_page(*folders)
     links = re.findall(r"^\| \[(.*)\]\((#\S+)\) ", page, re.MULTILINE)
     assert links == [
         ("Table 9: 1 % of P", "#table-9-1--of-p-a_b"),
@@ -118,7 +115,7 @@ def test_numbered_tables_come_first_and_specs_without_a_record_last(folders):
     assert page.endswith("Specs without a record so far: `second`.\n")
     for name in ("first", "table9"):
         (folders[1] / f"{name}.jsonl").unlink()
-    assert NOTHING in results_page(*folders)
+    assert RESULTS.NOTHING in RESULTS.results_page(*folders)
 
 
 def test_verdicts_come_before_the_tables():

@@ -24,7 +24,7 @@ from denspu.benchmark.record import (
 )
 from denspu.benchmark.spec import Cell, Spec, cells_of, spec_hash
 from denspu.benchmark.work import Job, Place, facts_of, gave_up, loaded
-from denspu.benchmark.workers import Here, Processes, Workers
+from denspu.benchmark.workers import Here, Processes
 from denspu.exceptions import (
     DataIntegrityError,
     InvalidParameterError,
@@ -134,7 +134,7 @@ def run_specs(
         bad = {i for s in sheets for i, record in s.known.items() if failed(record)}
         outcome = Outcome(skipped=len(before), failed_before=len(before & bad))
         here = jobs == 1 and cell_limit is None
-        workers: Workers = Here() if here else Processes(jobs, cell_limit)
+        workers: Here | Processes = Here() if here else Processes(jobs, cell_limit)
         title = " ".join(sheet.place.spec for sheet in sheets)
         with progress(title, len(pending), verbose) as advance, workers:
             for job, record in _work_through(list(pending.values()), workers, clock):
@@ -242,7 +242,7 @@ class Clock:
 
 
 def _work_through(
-    jobs: Sequence[Job], workers: Workers, clock: Clock
+    jobs: Sequence[Job], workers: Here | Processes, clock: Clock
 ) -> Iterator[tuple[Job, Record]]:
     """Yield cells with their records as they end; encoders go before their cells.
 

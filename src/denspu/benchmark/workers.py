@@ -11,7 +11,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context, parent_process
-from typing import Protocol
 
 import torch
 
@@ -22,24 +21,6 @@ from denspu.exceptions import DensPUError
 
 THREADS = "OMP_NUM_THREADS"
 """What OpenMP, and with it BLAS, scikit-learn and torch, look at."""
-
-
-class Workers(Protocol):
-    """They take jobs and hand back what became of them."""
-
-    def __enter__(self) -> Workers: ...
-    def __exit__(self, *error: object) -> None: ...
-    def free(self) -> bool:
-        """Tell whether another job can be begun."""
-        ...
-
-    def begin(self, job: Job) -> None:
-        """Start a job."""
-        ...
-
-    def wait(self) -> list[Ended]:
-        """Return the jobs that have ended, at least one."""
-        ...
 
 
 class Here:
