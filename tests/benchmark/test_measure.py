@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from denspu import DensPU, make_pu
-from denspu.benchmark import measure
+from denspu.benchmark import measure, peak_memory
 from denspu.benchmark.measure import (
     _quality_of_labels,
     device_name,
@@ -182,6 +183,15 @@ def test_a_share_of_the_unlabelled_is_called_where_one_is_asked_for(benchmark, p
         wanted = np.mean(of_positives > cut)
         assert recall(share) == pytest.approx(wanted)
         assert abs(wanted - share) < 0.15  # a ranking at random finds as many
+
+
+def test_peak_memory_is_what_a_block_adds():
+    found = {}
+    with peak_memory(found):
+        block = np.ones(20_000_000)
+        time.sleep(0.05)
+    assert 100 < found["peak_mb"] < 400
+    del block
 
 
 def test_device_name_counts_threads():

@@ -537,16 +537,16 @@ def test_a_method_of_ones_own_that_dies_or_hangs_is_told(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     path = tmp_path / "mine.toml"
     path.write_text(
-        'title = "mine"\nseeds = [10, 11, 12]\n'
+        'title = "mine"\nseeds = [10, 11, 12, 13]\n'
         '[[tasks]]\nname = "digits"\ndataset = "digits"\nn_labeled = 0.2\n'
         '[[rows]]\nname = "mine"\nmethod = "my_methods:Mine"\nparameters = {slope = 2}'
     )
     out = tmp_path / "records.jsonl"
-    outcome = run(load_spec(path), out, jobs=2, cell_limit=8.0)
-    assert (outcome.ran, outcome.failed) == (3, 2)
+    outcome = run(load_spec(path), out, jobs=2, cell_limit=4.0)
+    assert (outcome.ran, outcome.failed) == (4, 2)
     found = {r.seed: r for r in read_records(out)}
     assert "ended with no answer" in found[10].extra["error"]
-    assert "more than the 8 s a cell may take" in found[11].extra["error"]
+    assert "more than the 4 s a cell may take" in found[11].extra["error"]
     assert 0 < found[12].metrics["accuracy"] < 1
     assert found[12].extra["parameters"] == {"slope": 2}
     path.write_text(path.read_text().replace("slope", "slop"))

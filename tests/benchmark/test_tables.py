@@ -19,7 +19,7 @@ from denspu.benchmark.paired import (
 )
 from denspu.benchmark.results import command_of, notes_of, share_of_positives
 from denspu.benchmark.spec import Row, Spec, Task, cells_of
-from denspu.benchmark.tables import frame_of, tables_of
+from denspu.benchmark.tables import tables_of
 
 A = Task("A", "digits", 100)
 B = Task("B", "digits", 0.2, positive=(0, 1), keep_positive=0.5, mechanism="sar")
@@ -232,12 +232,6 @@ def test_seconds_are_medians_and_name_the_encoder():
         for c in cells_of(spec)
     ]
     assert tables_of(spec, records)[0].lines[0][-1] == "6.0 to 245"
-
-
-def test_records_as_a_frame():
-    frame = frame_of(records_of(SPEC, FIGURES))
-    means = frame.groupby("variant")["f1"].mean()
-    assert means.to_dict() == pytest.approx({"nnPU": 91.0, "ours": 96.0})
 
 
 GROUPED = replace(

@@ -41,17 +41,9 @@ def spec_markdown(
     level: int = 1,
     pictures: Pictures = lambda spec, records: (),
 ) -> str:
-    """Return a spec as Markdown: the verdicts, tables, the comparison, notes.
+    """Return a spec as Markdown, under a heading of some level.
 
-    Parameters
-    ----------
-    spec : Spec
-    records : sequence of Record
-        Those without a cell, or of cells the spec does not have, are not used.
-    level : int, default=1
-        Of the heading: how many ``#`` it gets.
-    pictures : callable, optional
-        Gives captions and links of pictures to show below the tables.
+    Records of other cells are not used. ``pictures`` stand below the tables.
     """
     parts = ["#" * level + " " + plain(spec.title)]
     found = differences(spec, records)

@@ -77,23 +77,20 @@ def run_specs(
         cell that several specs ask for is run once.
     budget : float
         Seconds. No cell is begun that would not end within it, judged by the longest
-        so far of those most like it on such a device. Where nothing is recorded the
-        first cell is begun in any case.
+        so far of those most like it on such a device.
     device : str
         Of all methods, but for rows that keep to a CPU.
     jobs : int
-        Cells that run at once, each in a process of its own. Small networks leave a
-        large GPU idle. There, of encoders and rows that are ``heavy`` one runs at a
-        time, beside others that are not. Cells and encoders under ``max_seconds`` run
-        when no other does, with all cores.
+        Cells that run at once, each in a process of its own. On a GPU one encoder or
+        ``heavy`` row runs at a time. What is under ``max_seconds`` runs alone, with
+        all cores.
     encoders : path
         Folder of the encoders that rows share.
     seeds, rows, tasks : optional
         Run only these, in the specs that have them.
-    retry : bool
-        Run cells again whose record is an error.
-    borrowing : bool
-        Take over what other files of records in the same folder have of these cells.
+    retry, borrowing : bool
+        Run cells again whose record is an error; take over what other files of records
+        in the same folder have of these cells.
     cell_limit : float, optional
         Seconds after which a cell is ended and recorded as failed; cells then run in
         processes of their own.

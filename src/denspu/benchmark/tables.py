@@ -193,28 +193,7 @@ def plain(text: str) -> str:
     return " ".join(text.replace("<", "&lt;").split())
 
 
-# --- records as frames --------------------------------------------------------------
-
-
-def frame_of(records: Iterable[Record]) -> DataFrame:
-    """Return records as a frame: who, where, metrics in percent, and seconds in all.
-
-    The record itself is the column ``record``.
-    """
-    return DataFrame(
-        {
-            "dataset": record.dataset,
-            "method": record.method,
-            "variant": record.variant,
-            "seed": record.seed,
-            "n_labeled": record.n_labeled,
-            "device": record.device,
-            "seconds": record.seconds.get("total"),
-            **{name: 100 * value for name, value in record.metrics.items()},
-            "record": record,
-        }
-        for record in records
-    )
+# --- a spec and its records ----------------------------------------------------------
 
 
 class Found:

@@ -74,13 +74,23 @@ class Worker:
         )
         with _environment(threads), _undisturbed():
             self.pid: Future[int] = self.pool.submit(os.getpid)
+        self.pid.add_done_callback(self._count_from_now)
         self.job: Job | None = None
         self.began = 0.0
         self.is_late = False
 
+    def _count_from_now(self, _: object = None) -> None:
+        self.began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been at its job; that the process starts does not count."""
+        return time.perf_counter() - self.began if self.pid.done() else 0.0
+
     def begin(self, job: Job) -> Future[Ended]:
         """Start a job."""
-        self.job, self.began = job, time.perf_counter()
+        self.job = job
+        self._count_from_now()
         return self.pool.submit(do, job)
 
     def end(self) -> None:
@@ -136,14 +146,13 @@ class Processes:
         while True:
             patience = None
             if self.limit is not None:
-                began = min(worker.began for worker in self.busy.values())
-                patience = max(0.0, began + self.limit - time.perf_counter()) + 0.05
+                longest = max(worker.seconds for worker in self.busy.values())
+                patience = max(0.0, self.limit - longest) + 0.05
             done, _ = wait(self.busy, patience, FIRST_COMPLETED)
             if done:
                 return [self._ended(future, self.busy.pop(future)) for future in done]
-            now = time.perf_counter()
             for worker in self.busy.values():
-                if self.limit is not None and now - worker.began > self.limit:
+                if self.limit is not None and worker.seconds > self.limit:
                     worker.is_late = True
                     worker.end()
 
@@ -153,7 +162,7 @@ class Processes:
         try:
             ended = future.result()
         except BrokenProcessPool:
-            seconds = time.perf_counter() - worker.began
+            seconds = worker.seconds
             if worker.is_late:
                 how = f"more than the {self.limit:g} s a cell may take"
                 return gave_up(job, f"The process ended with {how}.", seconds)
