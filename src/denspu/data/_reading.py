@@ -28,7 +28,6 @@ from denspu.data._tables import (
 )
 from denspu.data.kinds import Kind, kind_of, kinds
 from denspu.exceptions import (
-    DensPUError,
     InvalidInputError,
     InvalidParameterError,
     did_you_mean,
@@ -287,7 +286,15 @@ def _parts(
     n = n_bad = 0
     bad: list[Skipped] = []
     start = time.perf_counter()
-    for piece in _readable(pieces, found.source):
+    while True:
+        try:
+            piece = next(pieces, None)
+        except OSError as error:
+            raise InvalidInputError(
+                f"{found.source} cannot be read on: {reason_of(error)}."
+            ) from error
+        if piece is None:
+            break
         items = found.kind.items(piece, options, plan)
         del piece  # a long source is not held
         if n == n_bad == 0:
@@ -302,18 +309,6 @@ def _parts(
         no_rows = suffix(found.path.name) in TABLE_SUFFIXES and not n_bad
         kind = "table" if no_rows else found.kind.name
         raise nothing_left(kind, found.source, n_bad, bad)
-
-
-def _readable(pieces: Iterator[Any], source: str) -> Iterator[Any]:
-    """Say which source it was that failed while it was read."""
-    try:
-        yield from pieces
-    except DensPUError:
-        raise
-    except OSError as error:
-        raise InvalidInputError(
-            f"{source} cannot be read on: {reason_of(error)}."
-        ) from error
 
 
 def table_pieces(
@@ -434,8 +429,25 @@ def find(source: Source, options: Options) -> Found:
         raise InvalidInputError(
             f"{source!s} is neither a folder nor a file. Check the path."
         )
-    kind = _guess(path, options) if options.kind == "auto" else kind_of(options.kind)
-    _refuse_other_files(path, kind)
+    if options.kind == "auto":
+        claims = (kind for kind in kinds().values() if kind.claims(path, options))
+        kind = next(claims, None)
+        if kind is None:
+            known = "; ".join(f"{k.wanted} ({k.plural})" for k in kinds().values())
+            raise InvalidInputError(
+                f"{path.name}: files that end in {suffix(path.name) or 'nothing'!r} "
+                f"are not known. Known are {known}; kind= says what another file is."
+            )
+    else:
+        kind = kind_of(options.kind)
+    end = suffix(path.name)
+    for other in kinds().values():
+        named = other.file_name and end in other.suffixes
+        if named and other is not kind and end not in kind.also_reads:
+            raise InvalidInputError(
+                f"{path} is {other.file_name} by its name, and {kind.plural} are "
+                f"wanted ({kind.wanted}). Pass such a source."
+            )
     top, names = kind.files(path, options)
     return Found(kind, str(path), top, names)
 
@@ -485,26 +497,3 @@ def _find_list(paths: Sequence[Any], options: Options) -> Found:
     if not names:
         raise InvalidInputError(f"The list of {kind.plural} is empty.")
     return Found(kind, "the list", Path(), names)
-
-
-def _guess(path: Path, options: Options) -> Kind:
-    for kind in kinds().values():
-        if kind.claims(path, options):
-            return kind
-    known = "; ".join(f"{kind.wanted} ({kind.plural})" for kind in kinds().values())
-    raise InvalidInputError(
-        f"{path.name}: files that end in {suffix(path.name) or 'nothing'!r} are not "
-        f"known. Known are {known}; kind= says what another file is."
-    )
-
-
-def _refuse_other_files(path: Path, kind: Kind) -> None:
-    """Refuse a file whose name says that it holds another kind of item."""
-    end = suffix(path.name)
-    for other in kinds().values():
-        named = other.file_name and end in other.suffixes
-        if named and other is not kind and end not in kind.also_reads:
-            raise InvalidInputError(
-                f"{path} is {other.file_name} by its name, and {kind.plural} are "
-                f"wanted ({kind.wanted}). Pass such a source."
-            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,7 @@ class Tables(Kind):
         """Find the kind of each column from all tables together."""
         if given is not None:
             return given, []
-        kinds, notes = infer_kinds(pieces, options.columns, options.apart)
+        kinds, notes = _infer_kinds(pieces, options.columns, options.apart)
         return {"kind": self.name, "columns": kinds}, notes
 
     def items(self, piece: RawTable, options: Options, plan: Plan) -> Items:
@@ -85,7 +85,7 @@ class Tables(Kind):
         kinds = dict(plan["columns"])
         for name in kinds:
             need_column(piece.names, name, "columns", piece.source)
-        frame = Frame({name: values_of(piece, name, kinds[name]) for name in kinds})
+        frame = Frame({name: _values_of(piece, name, kinds[name]) for name in kinds})
         gaps = np.zeros(len(frame), dtype=np.int64)
         for name in frame.columns:
             gaps += frame[name].isna()
@@ -101,14 +101,7 @@ class Tables(Kind):
     def stack(self, P: Items, U: Items) -> Frame:
         """Put rows below each other where columns and their kinds agree."""
         first, second = P.plan["columns"], U.plan["columns"]
-        missing = [name for name in first if name not in second]
-        extra = [name for name in second if name not in first]
-        if missing or extra:
-            raise InvalidInputError(
-                f"{P.source} and {U.source} have different columns: only in the first "
-                f"{missing[:8]}, only in the second {extra[:8]}. Read both with "
-                "read_pair, or give both the same columns."
-            )
+        _same_names(P.source, first, U.source, second)
         for name, kind in first.items():
             if kind != second[name]:
                 raise InvalidInputError(
@@ -173,7 +166,7 @@ def on_sphere(X: Any) -> bool:
 # --- the kind of each column --------------------------------------------------------
 
 
-def infer_kinds(
+def _infer_kinds(
     tables: Sequence[RawTable], given: Mapping[str, str], apart: Collection[str]
 ) -> tuple[dict[str, str], list[str]]:
     """Return the kind of each column from all tables together, and notes.
@@ -181,7 +174,9 @@ def infer_kinds(
     A kind is ``number``, ``category``, ``date`` (ISO), or a date format with ``%``.
     """
     names = [name for name in tables[0].names if name not in apart]
-    _same_names(tables, names, apart)
+    for other in tables[1:]:
+        theirs = [name for name in other.names if name not in apart]
+        _same_names(tables[0].source, names, other.source, theirs)
     for name, kind in given.items():
         need_column(tables[0].names, name, "columns", tables[0].source)
         if kind not in COLUMN_KINDS and "%" not in kind:
@@ -206,18 +201,16 @@ def infer_kinds(
 
 
 def _same_names(
-    tables: Sequence[RawTable], names: Sequence[str], apart: Collection[str]
+    source: str, names: Collection[str], other: str, theirs: Collection[str]
 ) -> None:
-    for other in tables[1:]:
-        theirs = [name for name in other.names if name not in apart]
-        if set(theirs) != set(names):
-            missing = [name for name in names if name not in theirs]
-            extra = [name for name in theirs if name not in names]
-            raise InvalidInputError(
-                f"{tables[0].source} and {other.source} have different columns: only "
-                f"in the first {missing[:8]}, only in the second {extra[:8]}. Rename "
-                "or remove columns until both have the same."
-            )
+    missing = [name for name in names if name not in theirs]
+    extra = [name for name in theirs if name not in names]
+    if missing or extra:
+        raise InvalidInputError(
+            f"{source} and {other} have different columns: only in the first "
+            f"{missing[:8]}, only in the second {extra[:8]}. Give both the same "
+            "columns, and read them together with read_pair."
+        )
 
 
 def _infer(name: str, tables: Sequence[RawTable], notes: list[str]) -> str:
@@ -241,7 +234,8 @@ def _infer(name: str, tables: Sequence[RawTable], notes: list[str]) -> str:
             f"Column {name!r} is {' and '.join(sorted(stated))} in one file and "
             "something else in the other. Write both files with the same types."
         )
-    if kind == "category" and _names_each_row(present):
+    different = len(present) >= ALL_DIFFERENT and len(set(present)) == len(present)
+    if kind == "category" and different:
         notes.append(
             f"Column {name!r} is different in every row, like a name: left out."
         )
@@ -252,39 +246,32 @@ def _infer(name: str, tables: Sequence[RawTable], notes: list[str]) -> str:
 def _infer_texts(
     name: str, present: Sequence[str], comma: bool, notes: list[str]
 ) -> str:
+    """Return what texts are: numbers, dates, or else categories."""
     if not present:
         notes.append(f"Column {name!r} is empty: left out.")
         return "drop"
-    if not any(CODE.fullmatch(v.strip()) for v in present):
-        if all(_number(v) is not None for v in present):
+    stripped = [value.strip() for value in present]
+    if not any(CODE.fullmatch(v) for v in stripped):
+        if all(_number(v) is not None for v in stripped):
             return "number"
-        if comma and all(DECIMAL_COMMA.fullmatch(v.strip()) for v in present):
+        if comma and all(DECIMAL_COMMA.fullmatch(v) for v in stripped):
             return "number"
-    return _infer_date(name, present, notes) or "category"
-
-
-def _infer_date(name: str, present: Sequence[str], notes: list[str]) -> str | None:
-    if not all(LOOKS_LIKE_A_DATE.fullmatch(v.strip()) for v in present):
-        return None
-    if all(_iso(v) is not None for v in present):
-        return "date"
-    fits = [f for f in DATE_FORMATS if all(_dated(v, f) is not None for v in present)]
-    if len(fits) > 1:
+    if not all(LOOKS_LIKE_A_DATE.fullmatch(v) for v in stripped):
+        return "category"
+    forms = ("date", *DATE_FORMATS)
+    fits = [f for f in forms if all(_days(v, f) is not None for v in stripped)]
+    if fits[:1] != ["date"] and len(fits) > 1:
         notes.append(
             f"Column {name!r} may be month/day or day/month: read as month/day. Pass "
             f"columns={{{name!r}: {DAY_FIRST!r}}} for the other."
         )
-    return fits[0] if fits else None
-
-
-def _names_each_row(present: Sequence[Any]) -> bool:
-    return len(present) >= ALL_DIFFERENT and len(set(present)) == len(present)
+    return fits[0] if fits else "category"
 
 
 # --- cells --------------------------------------------------------------------------
 
 
-def values_of(table: RawTable, name: str, kind: str) -> NDArray[Any]:
+def _values_of(table: RawTable, name: str, kind: str) -> NDArray[Any]:
     """Return a column as numbers (dates in days) or as words; gaps are NaN or None."""
     raw = table.columns[name]
     if table.kinds.get(name) in ("number", "date"):
@@ -294,31 +281,27 @@ def values_of(table: RawTable, name: str, kind: str) -> NDArray[Any]:
         return np.asarray(raw, dtype=np.float64)
     if kind == "category":
         return np.array([None if v is None else v.strip() for v in raw], dtype=object)
-    read: Callable[[str], float | None]
-    if kind == "number":
-        read = _comma_number if table.decimal_comma else _number
-    elif kind == "date":
-        read = _iso
-    else:
-
-        def read(text: str) -> float | None:
-            return _dated(text, kind)
-
     out = np.full(len(raw), np.nan)
     for i, value in enumerate(raw):
-        if value is not None:
-            number = read(value)
-            if number is None or math.isinf(number):
-                raise InvalidInputError(
-                    f"Column {name!r} of {table.source} should be a {kind}, but row "
-                    f"{table.rows[i]} holds {value!r}. Correct the cell or leave it "
-                    f"empty, or pass columns={{{name!r}: 'category'}}."
-                )
-            out[i] = number
+        if value is None:
+            continue
+        if kind != "number":
+            number = _days(value.strip(), kind)
+        else:
+            number = _number(value)
+            if number is None and table.decimal_comma:
+                number = _number(value.replace(",", "."))
+        if number is None or math.isinf(number):
+            raise InvalidInputError(
+                f"Column {name!r} of {table.source} should be a {kind}, but row "
+                f"{table.rows[i]} holds {value!r}. Correct the cell or leave it "
+                f"empty, or pass columns={{{name!r}: 'category'}}."
+            )
+        out[i] = number
     return out
 
 
-def _number(text: Any) -> float | None:
+def _number(text: str) -> float | None:
     if "_" in text:  # Python's own grouping, not a table's
         return None
     try:
@@ -327,27 +310,14 @@ def _number(text: Any) -> float | None:
         return None
 
 
-def _comma_number(text: str) -> float | None:
-    plain = _number(text)
-    return plain if plain is not None else _number(text.replace(",", "."))
-
-
-def _iso(text: str) -> float | None:
+def _days(text: str, form: str) -> float | None:
+    """Return a date (ISO, or a form with ``%``) in days since 1970; None for others."""
+    iso = form == "date"
     try:
-        moment = dt.datetime.fromisoformat(text.strip())
+        when = dt.datetime
+        moment = when.fromisoformat(text) if iso else when.strptime(text, form)
     except ValueError:
         return None
-    return _days(moment)
-
-
-def _dated(text: str, form: str) -> float | None:
-    try:
-        return _days(dt.datetime.strptime(text.strip(), form))
-    except ValueError:
-        return None
-
-
-def _days(moment: dt.datetime) -> float:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
     return (moment - EPOCH).total_seconds() / 86_400
