@@ -72,25 +72,16 @@ class Matched:
         self.found += np.asarray(scores, dtype=np.float64).tolist()
 
 
-def true_label(value: Any) -> int | None:
-    """Return 1, 0, or None for a cell that says nothing; raise KeyError for others."""
-    if value is None or value != value:
-        return None
-    word = str(value).strip().lower()
-    if word not in POSITIVE | UNLABELED:
-        raise KeyError(word)
-    return int(word in POSITIVE)
-
-
 def true_labels(values: Iterable[Any], column: str, source: str) -> list[int | None]:
-    """Return the labels of a column; other words are refused by name."""
+    """Return 1, 0, or None for a gap; other words are refused by name."""
     found: list[int | None] = []
     other: Counter[str] = Counter()
     for value in values:
-        try:
-            found.append(true_label(value))
-        except KeyError as error:
-            other[str(error.args[0])] += 1
+        gap = value is None or value != value
+        word = str(value).strip().lower()
+        if not gap and word not in POSITIVE | UNLABELED:
+            other[word] += 1
+        found.append(None if gap else int(word in POSITIVE))
     if other:
         shown = ", ".join(
             f"{word!r} ({many(n, 'row')})" for word, n in other.most_common(5)
@@ -146,7 +137,7 @@ def _column(
 # --- matching ------------------------------------------------------------------------
 
 
-def match(items: Iterable[tuple[list[str], FloatArray]], labels: Labels) -> Matched:
+def _match(items: Iterable[tuple[list[str], FloatArray]], labels: Labels) -> Matched:
     """Match labels with items that come with their scores."""
     found = Matched(n_labels=len(labels.by_item), n_unknown=labels.n_unknown)
     left = dict(labels.by_item)
@@ -161,16 +152,15 @@ def match(items: Iterable[tuple[list[str], FloatArray]], labels: Labels) -> Matc
 
 def from_files(scorer: Scorer, source: Source, labels: Labels, chunk: int) -> Matched:
     """Score a source and match its items with labels."""
-    n_skipped = 0
+    skipped = []
 
     def scored() -> Iterator[tuple[list[str], FloatArray]]:
-        nonlocal n_skipped
         for items, scores in scorer.scored(source, chunk):
-            n_skipped += len(items.skipped)
+            skipped.extend(items.skipped)
             yield items.ids, scores
 
-    found = match(scored(), labels)
-    found.n_skipped = n_skipped
+    found = _match(scored(), labels)
+    found.n_skipped = len(skipped)
     return found
 
 
@@ -209,7 +199,7 @@ def from_run(model: Path, labels: Labels) -> Matched:
             scores = np.array([float(s) for s in table.columns["score"]])
             yield ["" if n is None else str(n) for n in table.columns["item"]], scores
 
-    return match(scored(), labels)
+    return _match(scored(), labels)
 
 
 # --- rows the model has learned from -------------------------------------------------
