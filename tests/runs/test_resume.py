@@ -192,18 +192,24 @@ def test_what_a_full_disk_leaves_is_named(folders, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["run.part"]
 
 
-def test_dens_pu_goes_on_in_python(folders, tmp_path, monkeypatch):
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
+@pytest.mark.parametrize("method", ["dens_pu", "elkan_noto", "nnpu"])
+def test_a_fit_goes_on_in_python(folders, tmp_path, monkeypatch, method):
     X, y, _ = join(*read_pair(folders / "p", folders / "u"))
     place = tmp_path / "kept"
-    settings = {**PARTS, "random_state": 0, "device": "cpu", "checkpoint": place}
-    first = denspu.DensPU(encoder=encoder(), **settings).fit(X, y)
+    settings = {"random_state": 0, "device": "cpu", "checkpoint": place}
+    settings |= {"dens_pu": PARTS, "nnpu": {"epochs": 1, "prior": 0.5}}.get(method, {})
+
+    def unfitted():
+        return denspu.make(method, encoder=encoder(), **settings)
+
+    first = unfitted().fit(X, y)
     assert first.encoder_.checkpoint is None
     monkeypatch.setattr(Checkpoint, "save", full)  # would fail if it were reached
-    again = denspu.DensPU(encoder=encoder(), **settings).fit(X, y)
+    again = unfitted().fit(X, y)
     assert np.array_equal(first.decision_function(X), again.decision_function(X))
-    other = denspu.DensPU(encoder=encoder(), **settings)
     with pytest.raises(InvalidParameterError, match="of other rows or settings"):
-        other.fit(X[::-1], y[::-1])
+        unfitted().fit(X[::-1], y[::-1])
     (place / "encoder" / "manifest.json").write_text("{")
     with pytest.raises(RunFolderError, match="No space left"):  # learned again
-        other.fit(X, y)
+        unfitted().fit(X, y)

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -44,6 +45,11 @@ from denspu.base import in_fixed_rows
 from denspu.data.kinds import kind_of
 from denspu.exceptions import FewRowsWarning, InvalidParameterError, SelectionWarning
 from denspu.methods._base import PUClassifier
+from denspu.methods._checkpoint import (
+    CHECKPOINT_DOC,
+    CHECKPOINT_RULE,
+    fit_encoder,
+)
 from denspu.methods._prior import doubtful_share, resolve_prior
 
 KERNEL_ROWS = 10_000
@@ -65,6 +71,7 @@ class EmbeddingPU(PUClassifier):
         doc='``"auto"`` standardises tables, takes small images as they are, and '
         "learns a contrastive embedding of others.",
     )
+    checkpoint: str | Path | None = setting(None, *CHECKPOINT_RULE, doc=CHECKPOINT_DOC)
     random_state: RandomState = setting(None, doc="Makes a fit repeatable.")
     device: str = setting("auto", doc="Where networks are trained, if there are any.")
     verbose: int = setting(0, Whole(0), doc="1 shows what takes long.")
@@ -83,7 +90,7 @@ class EmbeddingPU(PUClassifier):
             verbose=self.verbose,
         )
         refuse_kind(self.encoder_, data.kind, "encoder")
-        self.encoder_.fit(data.X, data.positive.astype(np.int64))
+        self.encoder_ = fit_encoder(self.encoder_, data, self.checkpoint)
         self._learn(self._vectors(data.X), data, randomness)
 
     @abstractmethod

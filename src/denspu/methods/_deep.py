@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -26,6 +27,11 @@ from denspu.base import forget
 from denspu.data.kinds import kind_of
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._base import PUClassifier
+from denspu.methods._checkpoint import (
+    CHECKPOINT_DOC,
+    CHECKPOINT_RULE,
+    fit_encoder,
+)
 from denspu.methods._prior import (
     doubtful_share,
     prior_setting,
@@ -115,6 +121,7 @@ class DeepPU(PUClassifier):
         Number(0, closed="neither"),
         doc="Trains fewer epochs where time is short; ``epochs_`` says how many.",
     )
+    checkpoint: str | Path | None = setting(None, *CHECKPOINT_RULE, doc=CHECKPOINT_DOC)
     random_state: RandomState = setting(None, doc="Makes a fit repeatable.")
     device: str = setting("auto", doc="Where networks are trained.")
     verbose: int = setting(0, Whole(0), doc="1 shows the epochs.")
@@ -217,7 +224,7 @@ class DeepPU(PUClassifier):
             )
             refuse_kind(self.encoder_, data.kind, "encoder")
             give_time(self.encoder_, seconds)
-            self.encoder_.fit(data.X, data.positive.astype(np.int64))
+            self.encoder_ = fit_encoder(self.encoder_, data, self.checkpoint)
             Z = self._embed(data.X).astype(np.float32)
             self.centre_ = Z.mean(axis=0)
             self.spread_ = Z.std(axis=0) + 1e-6
