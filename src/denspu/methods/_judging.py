@@ -1,7 +1,4 @@
-"""How good a fitted model is, from the positives kept from its fit.
-
-Reached from ``PUClassifier`` through the doors in ``_decisions.py``.
-"""
+"""How good a fitted model is, from the positives kept from its fit."""
 
 from __future__ import annotations
 
@@ -99,14 +96,12 @@ def _scores(model: Any, X: Any, rows: IntArray) -> FloatArray:
     return np.concatenate(found).astype(np.float64)
 
 
-def with_prior(
-    evidence: Evidence, share: float, interval: tuple[float, float] | None = None
-) -> Evidence:
+def with_prior(evidence: Evidence, share: float) -> Evidence:
     """Return the evidence with a share inside U that is known from elsewhere."""
     return replace(
         evidence,
         prior_in_unlabeled=float(share),
-        prior_interval=interval or (float(share), float(share)),
+        prior_interval=(float(share), float(share)),
         prior_estimates={},
         prior_from="given",
     )
@@ -165,7 +160,16 @@ def report(
     **options: Any,
 ) -> PUReport:
     """Return the figures at the model's threshold, from evidence or given scores."""
-    evidence = _evidence_of(model, positive, unlabeled)
+    evidence = getattr(model, "evidence_", None) or Evidence(
+        np.empty(0), np.empty(0), 0, scenario_of(model)
+    )
+    if positive is not None:
+        n = max(evidence.n_labeled, len(positive))
+        evidence = replace(
+            evidence, positive=positive, groups_positive=None, n_labeled=n
+        )
+    if unlabeled is not None:
+        evidence = replace(evidence, unlabeled=unlabeled, groups_unlabeled=None)
     if prior_in_unlabeled is not None:
         evidence = with_prior(evidence, prior_in_unlabeled)
     elif unlabeled is not None:
@@ -180,21 +184,6 @@ def report(
         **_told(evidence),
         **options,
     )
-
-
-def _evidence_of(
-    model: Any, positive: FloatArray | None, unlabeled: FloatArray | None
-) -> Evidence:
-    """Return the model's evidence, scores given here put in place of its own."""
-    found = getattr(model, "evidence_", None)
-    if found is None:
-        found = Evidence(np.empty(0), np.empty(0), 0, scenario_of(model))
-    if positive is not None:
-        n = max(found.n_labeled, len(positive))
-        found = replace(found, positive=positive, groups_positive=None, n_labeled=n)
-    if unlabeled is not None:
-        found = replace(found, unlabeled=unlabeled, groups_unlabeled=None)
-    return found
 
 
 def _told(evidence: Evidence) -> dict[str, Any]:

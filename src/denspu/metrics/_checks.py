@@ -130,7 +130,13 @@ def scar_check(
             "neither."
         )
     if enough:
-        tests.append(_along_the_score(P[p], U[u]))
+        found = ks_2samp(P[p], U[u])
+        told = (
+            f"Along the score: largest gap {found.statistic:.3f} between the two "
+            f"distributions (Kolmogorov-Smirnov, p = {found.pvalue:.3g})."
+        )
+        along = float(found.statistic), float(found.pvalue)
+        tests.append(ScarTest("score", *along, told))
     if all(given):
         X = _features("positive_features", positive_features, len(P))
         Z = _features("unlabeled_features", unlabeled_features, len(U))
@@ -149,15 +155,6 @@ def scar_check(
             rng = Randomness(random_state).numpy("scar_check")
             tests.append(_by_features(X[p], Z[u], groups, rng))
     return ScarCheck(tuple(tests), int(p.sum()), int(u.sum()), cut, float(level))
-
-
-def _along_the_score(P: FloatArray, U: FloatArray) -> ScarTest:
-    found = ks_2samp(P, U)
-    told = (
-        f"Along the score: largest gap {found.statistic:.3f} between the two "
-        f"distributions (Kolmogorov-Smirnov, p = {found.pvalue:.3g})."
-    )
-    return ScarTest("score", float(found.statistic), float(found.pvalue), told)
 
 
 def _by_features(
@@ -268,7 +265,8 @@ def trivial_check(
             f"{called:.1%} of the unlabelled are called positive. Few positives can "
             "be found, however high the accuracy; choose another threshold.",
         )
-    auc = roc_auc_score(np.r_[np.ones(len(P)), np.zeros(len(U))], _ranked(both))
+    ranks = np.unique(both, return_inverse=True)[1]  # finite where scores are not
+    auc = roc_auc_score(np.r_[np.ones(len(P)), np.zeros(len(U))], ranks)
     error = np.sqrt((len(P) + len(U) + 1) / (12 * len(P) * len(U)))
     if norm.sf((auc - 0.5) / error) > level:
         return TrivialCheck(
@@ -278,8 +276,3 @@ def trivial_check(
             "positives to see it.",
         )
     return TrivialCheck(None, "The model is not trivial.")
-
-
-def _ranked(values: FloatArray) -> FloatArray:
-    """Return ranks, which are finite where scores are not."""
-    return np.unique(values, return_inverse=True)[1].astype(np.float64)

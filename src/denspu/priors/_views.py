@@ -168,17 +168,15 @@ def _one(
         own = np.flatnonzero(fold == k)
         rows = sample(positive, fold != k, most, randomness.numpy(f"{name}/{k}/rows"))
         model = build(randomness.seed(f"{name}/{k}")).fit(Z[rows], positive[rows])
-        scores = _decide(model, Z[own])
+        if hasattr(model, "decision_function"):
+            scores = np.asarray(model.decision_function(Z[own]), dtype=np.float64)
+        else:
+            votes = model.predict_proba(Z[own])[:, 1]
+            scores = logit(np.clip(votes, 1 - SURE, SURE))
         # Of U alone: a fold's scale must not depend on how P was scored.
         centre = scores[~positive[own]]
         out[own] = (scores - centre.mean()) / (centre.std() or 1.0)
     return out
-
-
-def _decide(model: Any, Z: FloatArray) -> FloatArray:
-    if hasattr(model, "decision_function"):
-        return np.asarray(model.decision_function(Z), dtype=np.float64)
-    return logit(np.clip(model.predict_proba(Z)[:, 1], 1 - SURE, SURE))
 
 
 def sample(

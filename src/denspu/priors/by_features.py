@@ -192,16 +192,14 @@ class KM2(PriorEstimator):
         self, P: FloatArray, U: FloatArray, rng: np.random.Generator
     ) -> float:
         draws = self.n_draws if max(len(P), len(U)) > self.max_rows else 1
-        found = [
-            _share_of_kernel(self._drawn(P, rng), self._drawn(U, rng))
-            for _ in range(draws)
-        ]
-        return float(np.mean(found))
 
-    def _drawn(self, X: FloatArray, rng: np.random.Generator) -> FloatArray:
-        if len(X) <= self.max_rows:
-            return X
-        return X[rng.choice(len(X), self.max_rows, replace=False)]
+        def drawn(X: FloatArray) -> FloatArray:
+            if len(X) <= self.max_rows:
+                return X
+            return X[rng.choice(len(X), self.max_rows, replace=False)]
+
+        found = [_share_of_kernel(drawn(P), drawn(U)) for _ in range(draws)]
+        return float(np.mean(found))
 
 
 def _share_of_kernel(P: FloatArray, U: FloatArray) -> float:

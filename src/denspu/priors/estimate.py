@@ -15,7 +15,7 @@ from denspu._parameters import Number, OneOf, Whole, check
 from denspu._random import Randomness
 from denspu._registry import registry
 from denspu._share import Counts, Share
-from denspu._typing import BoolArray, FloatArray, IntArray, RandomState, Scenario
+from denspu._typing import FloatArray, IntArray, RandomState, Scenario
 from denspu._validation import validate_fit
 from denspu.exceptions import (
     FewRowsWarning,
@@ -236,11 +236,20 @@ def estimate_prior(
     group_of = data.groups
     if scenario == "two-sample" and group_of is None:
         group_of = same_rows(Z)
-    _warn_if_few(data.positive)
+    n_labelled = int(data.positive.sum())
+    if n_labelled < FEW:
+        warnings.warn(
+            f"{n_labelled} rows are labelled; with fewer than {FEW} the class prior is "
+            "little more than a guess. Look at the interval.",
+            FewRowsWarning,
+            stacklevel=2,
+        )
     estimators = {key: registry().get(key, "prior").build() for key in keys}
-    samples = Samples.of(
-        Z, data.positive, group_of, data.groups, estimators, randomness
-    )
+    views = {"features": Z}
+    if any(one.sees == "scores" for one in estimators.values()):
+        views |= cross_fit(Z, data.positive, group_of, randomness)
+    rows = np.flatnonzero(data.positive), np.flatnonzero(data.unlabeled)
+    samples = Samples(estimators, views, *rows, data.groups)
     named = "auto" if method == "auto" else " + ".join(keys)
     report = _answer(samples, named, scenario, level, n_resamples, randomness)
     _warn_if_disagreeing(report, stacklevel=3)
@@ -334,8 +343,8 @@ def _answer(
         method=method,
         scenario=scenario,
         estimates=estimates,
-        n_positive=samples.n_positive,
-        n_unlabeled=samples.n_unlabeled,
+        n_positive=len(samples.positive),
+        n_unlabeled=len(samples.unlabeled),
     )
 
 
@@ -362,38 +371,11 @@ class Samples:
     unlabeled: IntArray
     groups: IntArray | None
 
-    @classmethod
-    def of(
-        cls,
-        Z: FloatArray,
-        positive: BoolArray,
-        fold_groups: IntArray | None,
-        groups: IntArray | None,
-        estimators: Mapping[str, PriorEstimator],
-        randomness: Randomness,
-    ) -> Samples:
-        """Score the rows out of fold, where an estimator looks at scores."""
-        views = {"features": Z}
-        if any(e.sees == "scores" for e in estimators.values()):
-            views |= cross_fit(Z, positive, fold_groups, randomness)
-        rows = np.flatnonzero(positive), np.flatnonzero(~positive)
-        return cls(estimators, views, *rows, groups)
-
-    @property
-    def n_positive(self) -> int:
-        """Rows of P."""
-        return len(self.positive)
-
-    @property
-    def n_unlabeled(self) -> int:
-        """Rows of U."""
-        return len(self.unlabeled)
-
     @property
     def units(self) -> tuple[int, int]:
         """How many rows, or groups where there are any, speak for P and for U."""
         if self.groups is None:
-            return self.n_positive, self.n_unlabeled
+            return len(self.positive), len(self.unlabeled)
         P, U = (np.unique(self.groups[r]) for r in (self.positive, self.unlabeled))
         return len(P), len(U)
 
@@ -486,14 +468,3 @@ def _keys(method: str | Iterable[str]) -> tuple[str, ...]:
             f"method={method!r} must name at least one estimator, and each only once."
         )
     return cast("tuple[str, ...]", keys)
-
-
-def _warn_if_few(positive: BoolArray) -> None:
-    n = int(positive.sum())
-    if n < FEW:
-        warnings.warn(
-            f"{n} rows are labelled; with fewer than {FEW} the class prior is little "
-            "more than a guess. Look at the interval.",
-            FewRowsWarning,
-            stacklevel=3,
-        )

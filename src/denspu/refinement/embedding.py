@@ -295,22 +295,18 @@ class EmbeddingRefiner(Refiner):
 
     def facts(self) -> dict[str, Any]:
         """Return the rounds, what they changed, and the estimated prior."""
+        held_out = {}
+        if self.cross_fitted_:
+            held_out["held_out_recall"] = self.held_out_recall_
+            held_out["held_out_called"] = self.held_out_called_
         return {
             "rounds": len(self.changed_),
             "changed": [round(share, 4) for share in self.changed_],
             "bags": self.n_bags_,
             "prior_in_unlabeled": self.prior_.prior_in_unlabeled,
             "prior_interval": [self.prior_.low, self.prior_.high],
-            **self._held_out(),
+            **held_out,
             "learner_weights": [round(float(w), 3) for w in self.scale_.weight],
-        }
-
-    def _held_out(self) -> dict[str, float]:
-        if not self.cross_fitted_:
-            return {}
-        return {
-            "held_out_recall": self.held_out_recall_,
-            "held_out_called": self.held_out_called_,
         }
 
 

@@ -128,7 +128,13 @@ class RankingRefiner(Refiner):
         """Learn to rank from P and U."""
         check_parameters(self)
         Z = validate_embedding(self, start.Z, reset=True)
-        _refuse_one_class(start)
+        if not (start.positive.any() and start.unlabeled.any()):
+            missing = "unlabelled row" if start.positive.any() else "labelled positive"
+            raise InvalidInputError(
+                "A ranking compares labelled positives with unlabelled rows, and there "
+                f"is no {missing} among {len(start.positive)} rows. Pass at least one "
+                "of each."
+            )
         randomness = Randomness(self.random_state)
         self.fold_ = deal_folds(
             start.positive, start.groups, self.folds, randomness.numpy("folds")
@@ -164,7 +170,12 @@ class RankingRefiner(Refiner):
         """Round one: score all rows, and say which of U pass."""
         scores = np.empty(len(Z), dtype=np.float32)
         for fold, train in self._training_folds():
-            rows = self._sample(train, start, randomness.numpy(f"{fold}/U"))
+            # P, all known negatives and a sample of the other rows of U
+            other = np.flatnonzero(train & start.free)
+            rng = randomness.numpy(f"{fold}/U")
+            drawn = rng.choice(other, min(self.screen_rows, len(other)), replace=False)
+            told = np.flatnonzero(train & (start.positive | start.known_negative))
+            rows = np.sort(np.concatenate([told, drawn]))
             model = _boosting(
                 randomness.seed(f"{fold}/screen"),
                 learning_rate=0.15,
@@ -175,27 +186,15 @@ class RankingRefiner(Refiner):
             self.screen_.append(model)
             own = np.flatnonzero(self.fold_ == fold)
             scores[own] = _in_blocks(model.decision_function, Z, own)
-        self.checks_["screen"] = _held_out(scores, start)
-        self._choose_hard(scores, start)
-        return scores
-
-    def _sample(
-        self, train: BoolArray, start: RefinerInput, rng: np.random.Generator
-    ) -> IntArray:
-        """Return P, all known negatives and a sample of the other rows of U."""
-        other = np.flatnonzero(train & start.free)
-        drawn = rng.choice(other, min(self.screen_rows, len(other)), replace=False)
-        told = np.flatnonzero(train & (start.positive | start.known_negative))
-        return np.sort(np.concatenate([told, drawn]))
-
-    def _choose_hard(self, scores: FloatArray, start: RefinerInput) -> None:
-        """Let most positives pass, and as many rows of U as there is room for."""
+        self.checks_["screen"] = float(average_precision_score(start.positive, scores))
+        # Most positives pass, and as many rows of U as there is room for.
         unlabeled, room = scores[self.hard_], self._room(start)
         wanted = np.quantile(scores[start.positive], 1 - KEPT)
         passing = int((unlabeled >= wanted).sum())
         count = int(np.clip(passing, -(-room // 2), room))
         self.screen_cut_ = prior_cut(unlabeled, count / len(unlabeled))
         self.hard_ = self.hard_[unlabeled >= self.screen_cut_]
+        return scores
 
     def _look_closely(
         self,
@@ -214,46 +213,27 @@ class RankingRefiner(Refiner):
         found: dict[str, FloatArray] = {}
         for name in names:
             began = time.perf_counter()
-            found[name] = screened.copy()
-            self.close_[name] = self._fit_close(
-                name, Z, taught, passed, start, found[name], randomness
-            )
+            found[name], self.close_[name] = screened.copy(), []
+            for fold, train in self._training_folds():
+                rows = np.flatnonzero(train & taught)
+                model = self._learner(name, randomness.seed(f"{fold}/{name}"))
+                self.close_[name].append(model.fit(Z[rows], start.positive[rows]))
+                own = np.flatnonzero((self.fold_ == fold) & passed)
+                found[name][own] = self._margins(name, model, Z, own)
             cost = (time.perf_counter() - began) * FOREST_COST
             if self.learner == "auto" and cost > start.deadline.left():
                 break
         return self._choose(found, screened, passed, start)
 
-    def _fit_close(
-        self,
-        name: str,
-        Z: FloatArray,
-        taught: BoolArray,
-        passed: BoolArray,
-        start: RefinerInput,
-        out: FloatArray,
-        randomness: Randomness,
-    ) -> list[Any]:
-        """Return one model a fold, and write the held-out scores into ``out``."""
-        models = []
-        for fold, train in self._training_folds():
-            seed = randomness.seed(f"{fold}/{name}")
-            rows = np.flatnonzero(train & taught)
-            model = self._booster(seed) if name == "boosting" else self._trees(seed)
-            models.append(model.fit(Z[rows], start.positive[rows]))
-            own = np.flatnonzero((self.fold_ == fold) & passed)
-            out[own] = self._margins(name, model, Z, own)
-        return models
-
-    def _booster(self, seed: int) -> Any:
-        return _boosting(
-            seed,
-            learning_rate=0.05,
-            max_iter=self.max_iter,
-            l2_regularization=10.0,
-            max_features=0.3,
-        )
-
-    def _trees(self, seed: int) -> Any:
+    def _learner(self, name: str, seed: int) -> Any:
+        if name == "boosting":
+            return _boosting(
+                seed,
+                learning_rate=0.05,
+                max_iter=self.max_iter,
+                l2_regularization=10.0,
+                max_features=0.3,
+            )
         return ExtraTreesClassifier(
             self.n_trees,
             min_samples_leaf=3,
@@ -288,21 +268,17 @@ class RankingRefiner(Refiner):
             found["both"] = (found["boosting"] + found["forest"]) / 2
         floors = {}
         for name, scores in found.items():
-            floors[name] = self._floor(scores, screened)
+            floors[name] = 0.0
+            if self.screen_:  # what rows that just passed it score on a closer look
+                edge = screened[self.hard_] <= np.quantile(screened[self.hard_], EDGE)
+                floors[name] = float(scores[self.hard_][edge].mean())
             below = screened[~passed] - self.screen_cut_
             scores[~passed] = below + floors[name]
-            self.checks_[name] = _held_out(scores, start)
+            self.checks_[name] = float(average_precision_score(start.positive, scores))
         best = max(found, key=lambda name: self.checks_[name])
         self.learner_ = best if self.learner == "auto" else self.learner
         self.floor_ = floors[self.learner_]
         return found[self.learner_]
-
-    def _floor(self, scores: FloatArray, screened: FloatArray) -> float:
-        """Return what rows that just passed the screen score on a closer look."""
-        if not self.screen_:
-            return 0.0
-        edge = np.quantile(screened[self.hard_], EDGE)
-        return float(scores[self.hard_][screened[self.hard_] <= edge].mean())
 
     def _place_cut(self, scores: FloatArray, start: RefinerInput) -> None:
         """Put 0 where the estimated share of U lies above it."""
@@ -351,19 +327,15 @@ class RankingRefiner(Refiner):
         if self.learner_ == "screen":
             return scores - self.cut_
         passed = scores >= self.screen_cut_
-        close = self._close_scores(Z, rows[passed])
-        scores += self.floor_ - (self.screen_cut_ if self.screen_ else 0.0)
-        scores[passed] = close
-        return scores - self.cut_
-
-    def _close_scores(self, Z: FloatArray, rows: IntArray) -> FloatArray:
         both = self.learner_ == "both"
         names = ("boosting", "forest") if both else (self.learner_,)
-        total = np.zeros(len(rows))
+        total = np.zeros(int(passed.sum()))
         for name in names:
             for model in self.close_[name]:
-                total += self._margins(name, model, Z, rows)
-        return total / (len(names) * self.n_folds_)
+                total += self._margins(name, model, Z, rows[passed])
+        scores += self.floor_ - (self.screen_cut_ if self.screen_ else 0.0)
+        scores[passed] = total / (len(names) * self.n_folds_)
+        return scores - self.cut_
 
     def facts(self) -> dict[str, Any]:
         """Return who ranks, how well without labels, and how many are called."""
@@ -393,17 +365,3 @@ def _in_blocks(
     blocks = [rows[at : at + BLOCK] for at in range(0, len(rows), BLOCK)]
     parts = in_threads(lambda block: score(Z[block]), blocks, threads)
     return np.concatenate(parts) if parts else np.empty(0)
-
-
-def _held_out(scores: FloatArray, start: RefinerInput) -> float:
-    return float(average_precision_score(start.positive, scores))
-
-
-def _refuse_one_class(start: RefinerInput) -> None:
-    if start.positive.any() and start.unlabeled.any():
-        return
-    missing = "unlabelled row" if start.positive.any() else "labelled positive"
-    raise InvalidInputError(
-        f"A ranking compares labelled positives with unlabelled rows, and there is no "
-        f"{missing} among {len(start.positive)} rows. Pass at least one of each."
-    )
