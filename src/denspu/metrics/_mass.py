@@ -182,18 +182,6 @@ class Cells:
         return np.where(whole[:, None] > 0, drawn, weights)
 
 
-def drawn_priors(
-    prior: float,
-    below: float,
-    above: float,
-    times: int,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Return priors around the given one; its two sides may differ in width."""
-    z = rng.standard_normal(times)
-    return np.clip(prior + z * np.where(z < 0, below, above), 0.0, 1.0)
-
-
 # --- figures ----------------------------------------------------------------------
 
 

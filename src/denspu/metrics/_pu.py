@@ -20,7 +20,6 @@ from denspu.metrics._mass import (
     Cells,
     Mass,
     at_threshold,
-    drawn_priors,
     groups_of,
     hidden_curve,
     precision_at,
@@ -238,7 +237,16 @@ def pu_metrics(
         groups_of("unlabeled_groups", unlabeled_groups, len(U)),
     )
     units = cells.positive.n_units
-    _warn_if_few(units, cells.positive.groups is not None)
+    if units < FEW:
+        noun = "held-out positive"
+        grouped = cells.positive.groups is not None
+        what = f"{many(units, 'group')} of {noun}s" if grouped else many(units, noun)
+        warnings.warn(
+            f"{what}: with fewer than {FEW} every figure is little more than a "
+            "guess. Look at the intervals, or hold out more positives.",
+            FewRowsWarning,
+            stacklevel=3,
+        )
     rng = Randomness(random_state).numpy("pu_metrics")
     maker = _Maker(cells, prior, errors, n_known, rows, ks)
     values, draws = maker.found(n_resamples, rng)
@@ -356,7 +364,9 @@ class _Maker:
     def drawn(self, times: int, rng: np.random.Generator) -> Mass:
         """Draw where hidden positives lie, how many there are, and U if it is new."""
         cells, n = self.cells, self.cells.positive.n_rows
-        priors = drawn_priors(self.prior, *self.errors, times, rng)
+        z = rng.standard_normal(times)
+        priors = self.prior + z * np.where(z < 0, *self.errors)
+        priors = np.clip(priors, 0.0, 1.0)
         weights = cells.positive_weights(times, rng)
         if self.rows == "new":
             return Mass(
@@ -447,19 +457,6 @@ def _prior_errors(
         )
     z = float(norm.ppf((1 + level) / 2))
     return (prior - low) / z, (high - prior) / z
-
-
-def _warn_if_few(n: int, grouped: bool, stacklevel: int = 4) -> None:
-    """Warn when the intervals rest on next to nothing."""
-    if n < FEW:
-        noun = "held-out positive"
-        what = f"{many(n, 'group')} of {noun}s" if grouped else many(n, noun)
-        warnings.warn(
-            f"{what}: with fewer than {FEW} every figure is little more than a "
-            "guess. Look at the intervals, or hold out more positives.",
-            FewRowsWarning,
-            stacklevel=stacklevel,
-        )
 
 
 # --- another prior ------------------------------------------------------------------

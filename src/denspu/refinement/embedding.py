@@ -30,6 +30,7 @@ from denspu.exceptions import FewRowsWarning
 from denspu.priors import PriorEstimate, estimate_prior_from_scores, mixture_share
 from denspu.refinement.committee import (
     Rows,
+    Scale,
     Scorer,
     bagged,
     leading_axes,
@@ -126,8 +127,12 @@ class EmbeddingRefiner(Refiner):
         margin = self._first_round(rows, start, randomness)
         margin = self._later_rounds(rows, margin, start, randomness)
         scores = self._final_scores(everything, kept, margin)
-        if start.prior_known:  # so far the sample was cut, held-out positives counted
-            scores = self._recut(scores, start)
+        if start.prior_known and start.free.any():
+            # So far the sample was cut, held-out positives counted.
+            ahead = known_cut(scores, start)
+            cut = self.scale_.cut + ahead / self.scale_.slope
+            self.scale_: Scale = replace(self.scale_, cut=cut)
+            scores = scores - ahead
         known = start.positive.astype(np.float64)
         self.labels_ = np.where(everything.free, expit(scores), known)
         forget(self, "unseen_scores_")
@@ -276,15 +281,6 @@ class EmbeddingRefiner(Refiner):
         if len(others):  # not trained on, so the final model is fair to them
             log_odds[others] = self.scale_(self.scorer_(rows.Z[others]))
         return log_odds
-
-    def _recut(self, scores: FloatArray, start: RefinerInput) -> FloatArray:
-        """Move 0 to where the share of all rows that is known lies above it."""
-        if not start.free.any():
-            return scores
-        ahead = known_cut(scores, start)
-        cut = self.scale_.cut + ahead / self.scale_.slope
-        self.scale_ = replace(self.scale_, cut=cut)
-        return scores - ahead
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the log-odds of embeddings; above 0 is positive."""

@@ -217,7 +217,17 @@ class NetworkRefiner(Refiner):
             self.cut_ = cut_at(score[start.free], prior)
             return labels
         self.cut_ = known_cut(score, start)
-        return _calling_the_known(labels, score, start)
+        # As many labels as are known to be positive pass 1/2: those on its wrong side
+        # move. Of rows with equal labels those with the higher score come first.
+        order = np.argsort(np.lexsort((score, labels))).astype(np.float64)  # ranks
+        called = order > known_cut(order, start)
+        return start.pinned(
+            np.where(
+                called,
+                np.maximum(labels, JUST_ABOVE),
+                np.minimum(labels, 1 - JUST_ABOVE),
+            )
+        )
 
     # --- where the rounds begin ------------------------------------------------------
 
@@ -374,22 +384,6 @@ class NetworkRefiner(Refiner):
         if hasattr(self, "prior_"):
             found["prior_interval"] = [self.prior_.low, self.prior_.high]
         return found
-
-
-def _calling_the_known(
-    labels: FloatArray, score: FloatArray, start: RefinerInput
-) -> FloatArray:
-    """Return labels of which as many pass 1/2 as rows are known to be positive.
-
-    Only those on the wrong side of it move. Of rows with equal labels those with the
-    higher score come first.
-    """
-    order = np.argsort(np.lexsort((score, labels))).astype(np.float64)  # ranks
-    called = order > known_cut(order, start)
-    moved = np.where(
-        called, np.maximum(labels, JUST_ABOVE), np.minimum(labels, 1 - JUST_ABOVE)
-    )
-    return start.pinned(moved)
 
 
 def _log_odds(labels: FloatArray) -> FloatArray:
