@@ -14,7 +14,7 @@ from denspu._registry import registry
 from denspu.encoders import IdentityEncoder, TabularEncoder
 from denspu.exceptions import InvalidParameterError, UnusedInputWarning
 from denspu.methods import _deep
-from denspu.methods._deep import LARGE, SMALL, DeepPU, fresh_copy
+from denspu.methods._deep import LARGE, SMALL, fresh_copy
 from denspu.methods.nnpu import NNPU
 
 pytestmark = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
@@ -41,11 +41,6 @@ def test_one_sample_puts_p_back_into_the_pool(blobs):
     assert task.positive.tolist() == list(range(40))
     assert task.unlabeled.tolist() == list(range(40, 140))
     assert task.pool.tolist() == list(range(140))
-
-
-def test_two_samples_leave_p_out(blobs):
-    task = watched(blobs, scenario="two-sample").task_
-    assert task.pool.tolist() == list(range(40, 140))
 
 
 def test_the_share_inside_u_follows_from_the_scenario(blobs):
@@ -202,17 +197,6 @@ def test_a_fresh_copy_starts_statistics_anew():
 # --- rows -----------------------------------------------------------------------------
 
 
-def test_tables_with_gaps_and_categories(blobs):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(blobs.X, columns=list("abc"))
-    frame.loc[::9, "b"] = np.nan
-    frame["colour"] = pandas.Categorical(np.where(np.arange(140) % 3, "red", "blue"))
-    model = Watched(prior=0.6, network="linear", epochs=2, device="cpu")
-    model.fit(frame, blobs.y)
-    assert model.task_.rows.shape[1] > 4
-    assert np.isfinite(model.decision_function(frame)).all()
-
-
 def test_images_are_held_as_integers(tiny_images):
     X, y = tiny_images
     model = Watched(prior=0.6, epochs=2, random_state=10, device="cpu").fit(X, y)
@@ -260,14 +244,3 @@ def test_gaps_are_allowed_where_the_encoder_takes_them(blobs):
         model.fit(X, blobs.y)
     with pytest.raises(ValueError, match="NaN"):
         NNPU(prior=0.6, encoder="identity", network="linear").fit(X, blobs.y)
-
-
-def test_a_second_fit_forgets_the_first(blobs):
-    model = watched(blobs)
-    model.set_params(prior=0.9).fit(blobs.X, blobs.y)
-    assert model.prior_ == 0.9
-
-
-def test_the_base_class_is_not_a_method():
-    with pytest.raises(TypeError, match="abstract"):
-        DeepPU()

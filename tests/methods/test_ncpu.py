@@ -48,21 +48,6 @@ def test_it_learns_and_finds_the_share_without_a_prior(some):
     assert not hasattr(model, "prior_")
 
 
-def test_same_seed_same_result(some):
-    first, second = (fitted(some, **TINY) for _ in range(2))
-    other = make("ncpu", random_state=11, **TINY).fit(some.X, some.y)
-    scores = first.decision_function(some.X)
-    assert np.array_equal(scores, second.decision_function(some.X))
-    assert not np.allclose(scores, other.decision_function(some.X))
-
-
-def test_an_answer_does_not_depend_on_its_batch(some):
-    model = fitted(some, **TINY)
-    assert np.array_equal(
-        model.decision_function(some.X)[:3], model.decision_function(some.X[:3])
-    )
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -194,24 +179,6 @@ def test_a_network_without_a_last_layer(some):
     model = NcPU(network=torch.nn.Flatten(0))
     with pytest.raises(InvalidParameterError, match=r"has no nn\.Linear"):
         model.fit(some.X, some.y)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("augment", "greyy"), ("confidence", 0.3), ("warmup", 2)]
-)
-def test_bad_parameters(some, name, value):
-    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of NcPU"):
-        NcPU(**{name: value}).fit(some.X, some.y)
-
-
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
-@pytest.mark.parametrize("augment", ["auto", "none"])
-def test_images(tiny_images, augment):
-    X, y = tiny_images
-    model = NcPU(
-        epochs=1, network="linear", augment=augment, random_state=10, device="cpu"
-    )
-    assert model.fit(X, y).predict_proba(X).shape == (20, 2)
 
 
 @pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")

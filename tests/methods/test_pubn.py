@@ -102,13 +102,6 @@ def test_eta_leaves_the_given_share_below(pu, known, monkeypatch):
     assert share == pytest.approx(0.7 * 0.4, abs=0.01)
 
 
-def test_two_networks_with_their_own_starts(pu):
-    model = fit(pu, epochs=3)
-    assert model.epochs_ == {"first": 3, "second": 3}
-    assert len(model.first_history_) == 3
-    assert model.history_.column("loss")[0] != model.first_history_.column("loss")[0]
-
-
 def test_sigma_is_fixed_in_the_second_step(pu, monkeypatch):
     calls = watch(monkeypatch)
     fit(pu, epochs=3)
@@ -119,20 +112,9 @@ def test_sigma_is_fixed_in_the_second_step(pu, monkeypatch):
     assert sums == pytest.approx([sums[0]] * len(sums), rel=1e-5)
 
 
-def test_same_seed_same_answers(pu, known):
-    one, two = (fit(pu, known, epochs=3).decision_function(pu.X) for _ in range(2))
-    assert np.array_equal(one, two)
-
-
 def test_a_rho_above_all_negatives_is_refused(pu, known):
     with pytest.raises(InvalidParameterError, match=r"rho=0\.6 .* make up 0\.5"):
         fit(pu, known, rho=0.6)
-
-
-@pytest.mark.parametrize(("name", "value"), [("rho", 0), ("tau", 0), ("tau", 1.5)])
-def test_bad_settings_are_named(pu, name, value):
-    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of PUbN"):
-        fit(pu, **{name: value})
 
 
 # --- batches of three sets ------------------------------------------------------------

@@ -8,8 +8,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from denspu import make
-from denspu.exceptions import InvalidParameterError
-from denspu.methods.pulns import PULNS, EpisodeLoss, Pair
+from denspu.methods.pulns import EpisodeLoss, Pair
 from denspu.networks.backbones import MLP
 from denspu.networks.heads import OneLogit
 
@@ -36,15 +35,6 @@ def fitted(data, **settings):
     return make("pulns", random_state=10, **settings).fit(data.X, data.y, **keywords)
 
 
-def test_it_learns(some):
-    hidden = some.y == 0
-    model = fitted(some, **SMALL)
-    scores = model.decision_function(some.X[hidden])
-    assert roc_auc_score(some.truth[hidden], scores) > 0.95
-    assert 0.2 < np.mean(scores > 0) < 0.6
-    assert model.epochs_ == {"selector": 8, "classifier": 20}
-
-
 @pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
 def test_the_selector_learns_from_reward_alone(some):
     """No warm-up: nothing but REINFORCE tells negatives from hidden positives."""
@@ -54,14 +44,6 @@ def test_the_selector_learns_from_reward_alone(some):
         rows = model._packed(some.X[hidden])
         chosen = model.selector_.eval()(rows).numpy()
     assert roc_auc_score(1 - some.truth[hidden], chosen) > 0.85
-
-
-def test_same_seed_same_result(some):
-    first, second = (fitted(some, **LINEAR) for _ in range(2))
-    other = make("pulns", random_state=11, **LINEAR).fit(some.X, some.y)
-    scores = first.decision_function(some.X)
-    assert np.array_equal(scores, second.decision_function(some.X))
-    assert not np.allclose(scores, other.decision_function(some.X))
 
 
 def test_as_many_rows_are_chosen_as_the_prior_says(some):
@@ -91,10 +73,6 @@ def test_settings_reach_the_selector(some, change):
     plain, changed = fitted(some, **LINEAR), fitted(some, **{**LINEAR, **change})
     first, second = (model.selector_.head.weight for model in (plain, changed))
     assert not torch.allclose(first, second)
-
-
-def test_final_epochs(some):
-    assert fitted(some, **{**LINEAR, "final_epochs": 3}).epochs_["classifier"] == 3
 
 
 # --- the hold-out --------------------------------------------------------------------
@@ -188,16 +166,3 @@ def test_all_of_u_is_chosen_in_the_warm_up():
     terms = loss(pair, batch)
     assert terms["chosen"] == 1
     assert "reward" not in terms
-
-
-@pytest.mark.parametrize(("name", "value"), [("draws", 1), ("held_out", 0.0)])
-def test_bad_parameters(some, name, value):
-    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of PULNS"):
-        PULNS(prior=0.57, **{name: value}).fit(some.X, some.y)
-
-
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
-def test_images(tiny_images):
-    X, y = tiny_images
-    model = PULNS(**{**LINEAR, "prior": 0.6}, random_state=10)
-    assert model.fit(X, y).predict_proba(X).shape == (20, 2)

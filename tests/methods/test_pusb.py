@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
 from denspu import make_pu
-from denspu.exceptions import InvalidParameterError
 from denspu.methods.pusb import PUSB, share_cut
 
 
@@ -119,14 +118,3 @@ def test_settings_reach_the_training(pu, setting):
     flexible = {"network": "mlp", "epochs": 25, "lr": 1e-3}
     plain, other = fit(pu, **flexible), fit(pu, **flexible, **setting)
     assert plain.history_.column("loss") != other.history_.column("loss")
-
-
-def test_same_seed_same_answers(pu):
-    one, two = (fit(pu, epochs=3).decision_function(pu.X) for _ in range(2))
-    assert np.array_equal(one, two)
-
-
-@pytest.mark.parametrize("name", ["beta", "gamma"])
-def test_bad_settings_are_named(pu, name):
-    with pytest.raises(InvalidParameterError, match=f"'{name}' parameter of PUSB"):
-        fit(pu, **{name: -1.0})

@@ -35,30 +35,6 @@ def fitted(data, **settings):
     return model.fit(data.X, data.y, **keywords)
 
 
-def test_it_learns(some):
-    hidden = some.y == 0
-    model = fitted(some, **SMALL)
-    scores = model.decision_function(some.X[hidden])
-    assert roc_auc_score(some.truth[hidden], scores) > 0.95
-    assert 0.2 < np.mean(scores > 0) < 0.6
-    assert model.epochs_ == {"self_pu": 8}
-
-
-def test_same_seed_same_result(some):
-    first, second = (fitted(some, **LINEAR) for _ in range(2))
-    other = make("self_pu", random_state=11, **LINEAR).fit(some.X, some.y)
-    scores = first.decision_function(some.X)
-    assert np.array_equal(scores, second.decision_function(some.X))
-    assert not np.allclose(scores, other.decision_function(some.X))
-
-
-def test_an_answer_does_not_depend_on_its_batch(some):
-    model = fitted(some, **LINEAR)
-    assert np.array_equal(
-        model.decision_function(some.X)[:3], model.decision_function(some.X[:3])
-    )
-
-
 def test_each_student_trusts_as_many_as_its_pace(some):
     """100 rows of U: 10 and 20 on either side in the end."""
     model = fitted(some, **LINEAR, paces=(0.1, 0.2))
@@ -152,15 +128,3 @@ def test_no_time_to_agree_leaves_the_students(some):
 def test_bad_paces(some, paces):
     with pytest.raises(InvalidParameterError, match="two numbers in"):
         SelfPU(prior=0.57, paces=paces).fit(some.X, some.y)
-
-
-def test_bad_words(some):
-    with pytest.raises(InvalidParameterError, match=r"'labels'.*'soft' or 'hard'"):
-        SelfPU(prior=0.57, labels="sof").fit(some.X, some.y)
-
-
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
-def test_images(tiny_images):
-    X, y = tiny_images
-    model = SelfPU(prior=0.6, epochs=1, network="linear", random_state=10, device="cpu")
-    assert model.fit(X, y).predict_proba(X).shape == (20, 2)
