@@ -15,13 +15,15 @@ from denspu import make_pu
 from denspu._registry import registry
 from denspu.exceptions import DegenerateFitWarning
 from denspu.priors import _views
+from denspu.refinement import EmbeddingRefiner
 
 pytestmark = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
 every_method = pytest.mark.parametrize("key", METHODS)
 
+CHEAP = EmbeddingRefiner(rounds=0, folds=2, n_bags=2)
 CLASSICAL = [key for key in METHODS if not registry().get(key).deep]
 PRIOR = [key for key in METHODS if takes(registry().get(key), "prior")]
-QUICKER = {"epochs": 40, "gan_epochs": 100, "n_made": 1000}
+QUICKER = {"epochs": 40, "gan_epochs": 60, "n_made": 1000, "refiner": CHEAP}
 """Enough to learn; the defaults take seconds."""
 
 

@@ -38,7 +38,6 @@ GPU_REFERENCE = 200_000
 """Unlabelled rows against which a GPU compares every row."""
 
 MANY_ROWS = 200_000
-"""Rows from which a smaller sample stands for U: scoring them all takes the time."""
 
 
 def choose_parts(
@@ -105,42 +104,33 @@ def paper() -> dict[str, Any]:
 
 def sensible(data: PUInput, device: str) -> dict[str, Any]:
     """Return parts that suit the data and the machine."""
-    on_gpu, kind, n = device.startswith("cuda"), kind_of(data.kind), len(data.positive)
+    on_gpu, kind = device.startswith("cuda"), kind_of(data.kind)
+    n, n_positive = len(data.positive), int(data.positive.sum())
     sphere = data.kind == "table" and on_sphere(data.X)
-    local = kind.is_own_embedding(data.X, on_gpu) and not sphere
+    if kind.is_own_embedding(data.X, on_gpu) and not sphere:
+        detector = DensityRatio(
+            around="positives",
+            n_positives=5,
+            # A smaller sample stands for a large U: scoring all rows takes the time.
+            max_unlabeled=20_000 if n <= MANY_ROWS else 5_000,
+        )
+    else:  # on the sphere, with about five positives in a ball
+        detector = DensityRatio(
+            metric="cosine",
+            n_neighbors=int(np.clip(5 * n / n_positive, 10, min(500, max(10, n // 4)))),
+            max_unlabeled=GPU_REFERENCE if on_gpu else DensityRatio().max_unlabeled,
+        )
+    kernel = SVC(C=10, class_weight="balanced")
     return {
         "encoder": kind.default_encoder(data.X, on_gpu),
         "densifier": NoDensity(),
-        "detector": around_positives(n) if local else on_the_sphere(data, on_gpu),
+        "detector": detector,
         "refiner": "auto",
         "selector": ByScore(size=0.7),
-        "classifier": (
-            SVC(C=10, class_weight="balanced")
-            if n <= KERNEL_ROWS
-            else "gradient_boosting"
-        ),
+        "classifier": kernel if n <= KERNEL_ROWS else "gradient_boosting",
         "contamination": "heldout",
         "checks": FOLDS if n <= CHECKED_ROWS else 1,
     }
-
-
-def on_the_sphere(data: PUInput, on_gpu: bool) -> DensityRatio:
-    """Return the density ratio on the sphere, with about five positives in a ball."""
-    n, n_positive = len(data.positive), int(data.positive.sum())
-    return DensityRatio(
-        metric="cosine",
-        n_neighbors=int(np.clip(5 * n / n_positive, 10, min(500, max(10, n // 4)))),
-        max_unlabeled=GPU_REFERENCE if on_gpu else DensityRatio().max_unlabeled,
-    )
-
-
-def around_positives(n_rows: int) -> DensityRatio:
-    """Return the density ratio around each row's nearest positives."""
-    return DensityRatio(
-        around="positives",
-        n_positives=5,
-        max_unlabeled=20_000 if n_rows <= MANY_ROWS else 5_000,
-    )
 
 
 # --- what was given and plays no part ------------------------------------------------

@@ -18,7 +18,7 @@ from denspu._parameters import About, Number, OneOf, setting
 from denspu._typing import IntArray
 from denspu.losses import absolute, recursive_risk, reweighted_risk, risk_parts
 from denspu.methods._deep import DeepPriorPU
-from denspu.methods._task import Risk, Task
+from denspu.methods._task import Task
 from denspu.training import History, Hook
 
 
@@ -71,11 +71,22 @@ class APU(DeepPriorPU):
             learned = _Halves.of(task, split.positive, split.pool)
             held = _Halves.of(task, split.held_positive, split.held_pool)
         self.first_history_: History | None = None
-        risk = (
-            self._recursive(task)
-            if self.variant == "purr"
-            else self._weighted(task, learned, held)
-        )
+        weights, prior = None, task.prior
+        if self.variant != "purr":
+            weights = self._negative_share(task, learned, held)
+        rho = self.rho if self.variant == "apnu" else 1.0
+
+        def risk(p: Tensor, second: Tensor, first: Tensor, *numbers: Tensor) -> Tensor:
+            if weights is None:
+                return recursive_risk(p, first, second, prior, prior)
+            weight = weights[numbers[-1]]
+            return reweighted_risk(p, first, second, weight, prior, prior, rho)
+
+        hooks: list[Hook] = []
+        if held is not None:
+            sets = (held.positive, held.second, held.first)
+            numbers = [task.index(rows).to(task.device) for rows in sets]
+            hooks = [task.keep_best(sets, lambda *found: risk(*found, *numbers))]
         self.module_ = task.network()
         self.history_ = task.train(
             self.module_,
@@ -87,26 +98,8 @@ class APU(DeepPriorPU):
                 positive=learned.positive,
                 pool=learned.second,
             ),
-            hooks=[] if held is None else [_keep_least(task, held, risk)],
+            hooks=hooks,
         )
-
-    def _recursive(self, task: Task) -> Risk:
-        def risk(p: Tensor, second: Tensor, first: Tensor, *numbers: Tensor) -> Tensor:
-            return recursive_risk(p, first, second, task.prior, task.prior)
-
-        return risk
-
-    def _weighted(self, task: Task, learned: _Halves, held: _Halves | None) -> Risk:
-        negative = self._negative_share(task, learned, held)
-        rho = self.rho if self.variant == "apnu" else 1.0
-
-        def risk(p: Tensor, second: Tensor, first: Tensor, *numbers: Tensor) -> Tensor:
-            weight = negative[numbers[-1]]
-            return reweighted_risk(
-                p, first, second, weight, task.prior, task.prior, rho
-            )
-
-        return risk
 
     def _negative_share(
         self, task: Task, learned: _Halves, held: _Halves | None
@@ -147,10 +140,3 @@ class _Halves:
         if len(order) < 2:
             return cls(positive, order, order)
         return cls(positive, order[: len(order) // 2], order[len(order) // 2 :])
-
-
-def _keep_least(task: Task, held: _Halves, risk: Risk) -> Hook:
-    """Return the hook that keeps the weights with the least risk on held-out rows."""
-    sets = (held.positive, held.second, held.first)
-    numbers = [task.index(rows).to(task.device) for rows in sets]
-    return task.keep_best(sets, lambda *logits: risk(*logits, *numbers))

@@ -25,7 +25,7 @@ from denspu.losses import (
 from denspu.losses.risk import CLAMP
 from denspu.methods._deep import Auto, DeepPriorPU
 from denspu.methods._task import Task
-from denspu.training import History, Hook, TrainState
+from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
 from denspu.training.budget import InParts, in_parts
 
@@ -153,19 +153,14 @@ class DistPU(DeepPriorPU):
         in_all = task.plan.epochs
         first = min(max(1, round(self.warm_up * in_all)), max(1, in_all - 1))
         self.module_ = task.network()
-        self.warm_up_history_ = self._warm_up(task, first)
-        self.history_ = self._main(task, max(1, in_all - first))
 
-    def _warm_up(self, task: Task, epochs: int) -> History:
         def risk(positive: Tensor, pool: Tensor) -> Tensor:
             apart = label_distribution(positive, pool, task.prior)
             return apart + self.warm_up_entropy * entropy(pool)
 
-        return task.train(
-            self.module_, task.loss(risk), "warm-up", share=0.5, epochs=epochs
+        self.warm_up_history_ = task.train(
+            self.module_, task.loss(risk), "warm-up", share=0.5, epochs=first
         )
-
-    def _main(self, task: Task, epochs: int) -> History:
         loss = MainLoss(
             task.as_float,
             task.prior,
@@ -175,12 +170,12 @@ class DistPU(DeepPriorPU):
             mixup_entropy=self.mixup_entropy,
             alpha=self.mixup_alpha,
         )
-        return task.train(
+        self.history_ = task.train(
             self.module_,
             loss,
             "main",
             hooks=[MainPhase(task, loss, self.entropy_weight)],
-            epochs=epochs,
+            epochs=max(1, in_all - first),
             lr=task.plan.lr / 10 if self.main_lr == "auto" else self.main_lr,
             weight_decay=self.main_weight_decay,
             lr_floor=LR_FLOOR,

@@ -49,14 +49,10 @@ class GenPU(DeepPriorPU):
     )
 
     lambda_p: float = setting(
-        1.0, Number(0), doc="Weights of the three discriminators for the generators."
+        1.0, Number(0), doc="How much D_p counts for the generators."
     )
-    lambda_u: float = setting(
-        1.0, Number(0), doc="Weights of the three discriminators for the generators."
-    )
-    lambda_n: float = setting(
-        1.0, Number(0), doc="Weights of the three discriminators for the generators."
-    )
+    lambda_u: float = setting(1.0, Number(0), doc="The same of D_u.")
+    lambda_n: float = setting(1.0, Number(0), doc="The same of D_n.")
     gan_epochs: int = setting(
         200, Whole(1), doc="Passes over U of generators and discriminators."
     )

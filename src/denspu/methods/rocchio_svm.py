@@ -47,12 +47,7 @@ class RocchioSVM(EstimatorPU):
         doc="A prototype is ``alpha`` times the mean of its own rows minus ``beta`` "
         "times the mean of the others, on the unit sphere.",
     )
-    beta: float = setting(
-        4.0,
-        Number(0),
-        doc="A prototype is ``alpha`` times the mean of its own rows minus ``beta`` "
-        "times the mean of the others, on the unit sphere.",
-    )
+    beta: float = setting(4.0, Number(0), doc="See ``alpha``.")
     n_clusters: int | None = setting(
         None,
         OneOf(None),
