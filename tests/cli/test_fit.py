@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import struct
-import sys
 import warnings
 import zlib
 
@@ -15,7 +14,7 @@ import pytest
 from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
-from denspu.cli.app import app, main
+from denspu.cli.app import app
 from denspu.exceptions import DensPUError
 from denspu.runs import RunOptions
 from denspu.runs.reading import read_run
@@ -118,9 +117,8 @@ def table(tmp_path):
     return tmp_path / "t.csv"
 
 
-@pytest.mark.parametrize("spelling", [[], ["--table"]], ids=["argument", "option"])
-def test_one_table(table, tmp_path, spelling):
-    words = [*spelling, table, "--label-column", "y", "--id-column", "name"]
+def test_one_table(table, tmp_path):
+    words = ["--table", table, "--label-column", "y", "--id-column", "name"]
     found = run(*words, "--out", tmp_path / "run", *FAST, "--quiet")
     assert found.exit_code == 0, found.exception
     assert {line.split()[0] for line in found.output.splitlines()} <= {
@@ -154,22 +152,11 @@ def test_an_empty_folder(digits, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["nothing"]
 
 
-def test_one_image(digits, tmp_path):
-    picture = next(iter((digits / "known").rglob("*.png")))
-    words = ["--positive", picture, "--unlabeled", digits / "pile"]
-    assert "at least 2 labelled positives" in refused(*words, "--out", tmp_path / "r")
-
-
 def test_a_column_that_is_missing(table, tmp_path):
     words = [table, "--out", tmp_path / "run"]
     assert "Did you mean 'y'" in refused(*words, "--label-column", "yy")
     told = refused(*words, "--label-column", "y", "--time", "when")
     assert told.startswith("time='when'")
-
-
-def test_labels_of_another_kind(table, tmp_path):
-    told = refused(table, "--label-column", "town", "--out", tmp_path / "run")
-    assert "PU labels are 1" in told
 
 
 def test_a_table_that_is_not_utf8(tmp_path):
@@ -184,23 +171,15 @@ def test_a_table_that_is_not_utf8(tmp_path):
     [
         ([], "--positive is missing"),
         (["--threshold", "recll=0.9"], "Did you mean 'recall'"),
-        (["--method", "denspu"], "Did you mean 'dens_pu'"),
         (["--set", "nothing"], "NAME=VALUE"),
+        (["b.csv", "--table", "c.csv"], "both name the table"),
+        (["--prior", "0.3", "--prior-in-unlabeled", "0.2"], "Give one of them"),
     ],
-    ids=["nothing", "threshold", "method", "set"],
+    ids=["nothing", "threshold", "set", "table", "prior"],
 )
 def test_wrong_words_are_told(tmp_path, words, message):
     usual = ["--positive", "a", "--unlabeled", "b"] if words else []
     assert message in refused(*usual, *words, "--out", tmp_path / "run")
-
-
-def test_an_error_is_one_sentence_and_exit_code_1(tmp_path, monkeypatch, capsys):
-    words = ["denspu", "fit", "--out", str(tmp_path / "run")]
-    monkeypatch.setattr(sys, "argv", words)
-    with pytest.raises(SystemExit) as stop:
-        main()
-    assert stop.value.code == 1
-    assert capsys.readouterr().err.startswith("denspu: --positive is missing")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs another process and user")

@@ -198,8 +198,18 @@ def evaluate_files(
         found = from_files(scorer, source, given, chunk)
     else:
         found = from_column(scorer, source, str(label_column), chunk)
+    if not found.n_labels:
+        raise InvalidInputError(
+            "There is no label: every cell of the column is empty. Write 1 or 0 for "
+            "the items whose class is known."
+        )
     if not found.ids:
-        raise _no_match(found)
+        raise InvalidInputError(
+            f"None of the {many(found.n_labels, 'label')} belongs to an item: they "
+            f"name {found.unmatched[0]!r} and so on, the items are called "
+            f"{found.first_item!r} and so on. Write the names as in the table of "
+            "answers."
+        )
     truth, scores = found.truth, found.scores
     estimates = _estimates(scorer.model, level)
     rng = Randomness(random_state).numpy("evaluate")
@@ -226,19 +236,6 @@ def evaluate_files(
         level=level,
         prior_in_unlabeled=prior,
         warnings=_careful(found, figures, prior, around, level, known),
-    )
-
-
-def _no_match(found: Matched) -> InvalidInputError:
-    if not found.n_labels:
-        return InvalidInputError(
-            "There is no label: every cell of the column is empty. Write 1 or 0 for "
-            "the items whose class is known."
-        )
-    return InvalidInputError(
-        f"None of the {many(found.n_labels, 'label')} belongs to an item: they name "
-        f"{found.unmatched[0]!r} and so on, the items are called "
-        f"{found.first_item!r} and so on. Write the names as in the table of answers."
     )
 
 

@@ -15,6 +15,7 @@ from sklearn.decomposition import PCA
 from denspu._progress import Stage
 from denspu._share import Counts, Share
 from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu.data.kinds import kind_of
 from denspu.detectors.neighbours import Neighbours
 from denspu.exceptions import DensPUWarning
 from denspu.methods._judging import with_estimated_prior, with_prior
@@ -274,12 +275,17 @@ def rows_of(model: Any, data: RunData, held: BoolArray, Z: Embeddings) -> RunRow
     score_P, score_U = _scores(model, data)
     probability = getattr(model, "posterior_", expit)(score_U)
     called = score_U > model.threshold_
-    chosen = _chosen(model, data)
+    fitted = np.flatnonzero(~data.is_copy)
+    negative = np.asarray(getattr(model, "negative_index_", []), dtype=np.int64)
+    chosen = fitted[negative[negative >= len(P)] - len(P)]
     stage = _stages(score_U, called, chosen, data)
     order = np.argsort(-score_U, kind="stable")
     rank = np.empty(len(U), dtype=np.int64)
     rank[order] = np.arange(1, len(U) + 1)
-    places, note = _map(Z)
+    places, note = None, "The method has no embedding to draw a map of."
+    if Z is not None:
+        places, shares = project(np.concatenate(Z))
+        note = f"2 main directions (PCA): {shares.sum():.0%} of the variance"
     return RunRows(
         positive=P,
         unlabeled=U,
@@ -312,13 +318,6 @@ def _scores(model: Any, data: RunData) -> tuple[FloatArray, FloatArray]:
     return unseen[: len(data.P)], score_U
 
 
-def _chosen(model: Any, data: RunData) -> IntArray:
-    """Return the positions in U of reliable negatives, surest first."""
-    rows = np.asarray(getattr(model, "negative_index_", []), dtype=np.int64)
-    fitted = np.flatnonzero(~data.is_copy)
-    return fitted[rows[rows >= len(data.P)] - len(data.P)]
-
-
 def _stages(
     scores: FloatArray, called: BoolArray, chosen: IntArray, data: RunData
 ) -> NDArray[Any]:
@@ -342,20 +341,13 @@ def _stages(
 def embeddings_of(model: Any, data: RunData) -> Embeddings:
     """Return the model's embeddings of all items, or None if it has none."""
     part = getattr(model, "encoder_", getattr(model, "table_", None))
-    if part is None and data.P.kind != "embedding":
+    if part is None and not kind_of(data.P).is_embedding:
         return None
     P, U = (
         np.asarray(one.X if part is None else part.transform(one.X), dtype=np.float64)
         for one in (data.P, data.U)
     )
     return P, U
-
-
-def _map(Z: Embeddings) -> tuple[FloatArray | None, str]:
-    if Z is None:
-        return None, "The method has no embedding to draw a map of."
-    places, shares = project(np.concatenate(Z))
-    return places, f"2 main directions (PCA): {shares.sum():.0%} of the variance"
 
 
 # --- positives that look odd ---------------------------------------------------------

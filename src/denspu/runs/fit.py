@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,23 +51,6 @@ MANY, SOME = 0.1, 5
 called positive, and beyond this number."""
 
 
-@dataclass
-class _Clock:
-    """Seconds by step."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    began: float = field(default_factory=time.perf_counter)
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[name] = time.perf_counter() - start
-
-    def total(self) -> dict[str, float]:
-        return {**self.seconds, "total": time.perf_counter() - self.began}
-
-
 def fit_run(
     options: RunOptions,
     *,
@@ -96,10 +79,10 @@ def fit_run(
     work.reserve()
     try:
         run = _prepared(entry, options, work, tell)
-        with _collected(run.said), run.clock.step("fit"):
+        with _collected(run.said):
+            start = time.perf_counter()
             _fit(run, tell)
-            _decide(run)
-        with _collected(run.said), run.clock.step("judge"):
+            run.seconds["fit"] = time.perf_counter() - start
             Z = findings.embeddings_of(run.model, run.data)
             rows = findings.rows_of(run.model, run.data, run.held, Z)
             run.said += _contradiction(run, rows)
@@ -172,14 +155,15 @@ class _Run:
     model: Any
     said: list[str]
     """Warnings so far."""
-    clock: _Clock
+    began: float
+    seconds: dict[str, float]
 
 
 def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -> _Run:
     """Read, check and choose everything that can be settled before the fit."""
-    clock = _Clock()
-    with clock.step("read"):
-        data = read_run(options)
+    began = time.perf_counter()
+    data = read_run(options)
+    seconds = {"read": time.perf_counter() - began}
     tell("reading", words.reading(data, options))
     held, told = hold_out(
         data.P,
@@ -212,7 +196,7 @@ def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -
         tell("resuming", words.resuming(going_on, work.path))
     work.begin(key)
     given = None if share is None else share.value
-    return _Run(options, data, rows, held, told, given, model, said, clock)
+    return _Run(options, data, rows, held, told, given, model, said, began, seconds)
 
 
 def _check_wish(options: RunOptions, held: BoolArray, told: str, n_open: int) -> None:
@@ -231,6 +215,7 @@ def _check_wish(options: RunOptions, held: BoolArray, told: str, n_open: int) ->
 
 
 def _fit(run: _Run, tell: Tell) -> None:
+    """Fit; calibrate and cut, where there is something to judge by."""
     rows = run.rows
 
     def hear(stage: Stage) -> None:
@@ -247,10 +232,6 @@ def _fit(run: _Run, tell: Tell) -> None:
         )
     if "checkpoint" in run.model.get_params(deep=False):
         run.model.set_params(checkpoint=None)  # it is of this run, not of the model
-
-
-def _decide(run: _Run) -> None:
-    """Calibrate and cut, where there is something to judge by."""
     findings.settle_evidence(run.model, run.options.scenario, run.share)
     if hasattr(run.model, "evidence_"):
         run.model.calibrate()
@@ -270,7 +251,13 @@ def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
         "skipped": len(data.skipped),
         "copies": data.counts.known_positive,
     }
-    reading = Stage("read", run.clock.seconds["read"], read)
+    judged = None  # embeddings of held-out positives and of the open items of U
+    if Z is not None:
+        judged = Z[0][run.held], Z[1][~(data.is_copy | data.known_negative)]
+    P, U, found = data.P.ids, data.U.ids, data.copies
+    copies = [Copy(P[p], U[u], "exact") for p, u in found.exact]
+    copies += [Copy(P[p], U[u], "near") for p, u in found.near]
+    reading = Stage("read", run.seconds["read"], read)
     return RunFacts(
         kind=data.P.kind,
         method=options.method,
@@ -290,29 +277,16 @@ def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
         threshold=findings.threshold_facts(model),
         evaluation=findings.evaluation_of(model),
         sensitivity=findings.sensitivity_of(model, data.counts),
-        checks=findings.checks_of(model, data, _features(data, rows, Z)),
+        checks=findings.checks_of(model, data, judged),
         lists=findings.lists_of(model),
-        stages=findings.stages_of(model, reading, run.clock.seconds["fit"]),
+        stages=findings.stages_of(model, reading, run.seconds["fit"]),
         curves=findings.curves_of(model),
         warnings=run.said,
         skipped=data.skipped,
-        copies=_copies(data),
+        copies=copies,
         shortcuts=data.shortcuts,
-        seconds=plain(run.clock.total()),
+        seconds={**run.seconds, "total": time.perf_counter() - run.began},
     )
-
-
-def _features(data: RunData, rows: RunRows, Z: Embeddings) -> Embeddings:
-    """Return embeddings of held-out positives and of the open items of U."""
-    if Z is None:
-        return None
-    return Z[0][rows.held_out], Z[1][~(data.is_copy | data.known_negative)]
-
-
-def _copies(data: RunData) -> list[Copy]:
-    exact = [Copy(data.P.ids[p], data.U.ids[u], "exact") for p, u in data.copies.exact]
-    near = [Copy(data.P.ids[p], data.U.ids[u], "near") for p, u in data.copies.near]
-    return exact + near
 
 
 def _how_to_read(run: _Run, facts: RunFacts) -> dict[str, Any]:
@@ -365,21 +339,17 @@ def _contradiction(run: _Run, rows: RunRows) -> list[str]:
     if run.options.wish is not None or not hasattr(run.model, "evidence_"):
         return []
     called, likely = rows.decision == 1, rows.probability >= 0.5
+    doubted = {
+        "called positive have a chance below 50 %": called & ~likely,
+        "called negative have a chance of 50 % or more": ~called & likely,
+    }
     held = f"which rest on {many(int(run.held.sum()), 'held-out positive')}"
-    told = []
-    for n, which in (
-        (int((called & ~likely).sum()), "called positive have a chance below 50 %"),
-        (
-            int((~called & likely).sum()),
-            "called negative have a chance of 50 % or more",
-        ),
-    ):
-        if n > max(SOME, MANY * called.sum()):
-            told.append(
-                f"{many(n, 'item')} {which}: the method's own cut and the "
-                f"chances, {held}, disagree. Choose the cut with --threshold."
-            )
-    return told
+    return [
+        f"{many(int(which.sum()), 'item')} {told}: the method's own cut and the "
+        f"chances, {held}, disagree. Choose the cut with --threshold."
+        for told, which in doubted.items()
+        if which.sum() > max(SOME, MANY * called.sum())
+    ]
 
 
 @contextmanager

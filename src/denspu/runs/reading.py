@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -317,7 +318,12 @@ def groups_of(items: Sequence[Items], wanted: str) -> tuple[list[NDArray[Any]], 
     if wanted in items[0].aside:
         named = [[_word(v) for v in one.aside[wanted]] for one in items]
     else:
-        named = [_from_paths(one.ids, path_pattern(wanted)) for one in items]
+        pattern = path_pattern(wanted)
+        which = "group" if "group" in pattern.groupindex else 1
+        named = [
+            [(m := pattern.search(i.replace("\\", "/"))) and m[which] for i in one.ids]
+            for one in items
+        ]
     lonely = [i for one in named for i, name in enumerate(one) if name is None]
     total = sum(map(len, named))
     if len(lonely) == total:
@@ -331,20 +337,17 @@ def groups_of(items: Sequence[Items], wanted: str) -> tuple[list[NDArray[Any]], 
             f"{len(lonely):,} of {total:,} items {does(len(lonely), 'has', 'have')} no "
             f"group by {wanted!r}: each counts as a group of its own."
         )
-    found = []
-    for number, one in enumerate(named):
-        words = [
-            f"group {name}" if name is not None else f"alone {number} {i}"
-            for i, name in enumerate(one)
-        ]
-        found.append(np.array(words, dtype=np.str_))
+    found = [
+        np.array(
+            [
+                f"alone {number} {i}" if name is None else f"group {name}"
+                for i, name in enumerate(one)
+            ],
+            dtype=np.str_,
+        )
+        for number, one in enumerate(named)
+    ]
     return found, told
-
-
-def _from_paths(ids: Sequence[str], pattern: re.Pattern[str]) -> list[str | None]:
-    which = "group" if "group" in pattern.groupindex else 1
-    matches = [pattern.search(name.replace("\\", "/")) for name in ids]
-    return [None if match is None else match[which] for match in matches]
 
 
 def _word(value: Any) -> str | None:
@@ -360,45 +363,25 @@ def times_of(items: Items, column: str) -> FloatArray:
     present = [v for v in values if v is not None]
     if not present:
         raise InvalidInputError(f"time={column!r}: the column is empty in P.")
-    for read in (_number, _iso, *(_in_form(form) for form in DATE_FORMATS)):
-        found = [None if v is None else read(v) for v in values]
-        if sum(v is not None for v in found) == len(present):
-            return np.array([np.nan if v is None else v for v in found])
-    odd = next(v for v in present if _iso(v) is None)
+    readers: list[Callable[[Any], float]] = [float, _date]
+    for read in readers + [partial(_date, form=form) for form in DATE_FORMATS]:
+        with suppress(TypeError, ValueError):
+            return np.array([np.nan if v is None else read(v) for v in values])
+    odd = present[0]
+    with suppress(ValueError):
+        for odd in present:
+            _date(odd)
     raise InvalidInputError(
         f"time={column!r} holds {odd!r}, and not all its values are numbers or dates "
         "of one form. Write dates as 2024-05-31."
     )
 
 
-def _number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
-
-
-def _iso(value: Any) -> float | None:
-    try:
-        return _seconds(dt.datetime.fromisoformat(str(value).strip()))
-    except ValueError:
-        return None
-
-
-def _in_form(form: str) -> Any:
-    def read(value: Any) -> float | None:
-        try:
-            return _seconds(dt.datetime.strptime(str(value).strip(), form))
-        except ValueError:
-            return None
-
-    return read
-
-
-def _seconds(moment: dt.datetime) -> float:
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=dt.UTC)
-    return moment.timestamp()
+def _date(value: Any, form: str | None = None) -> float:
+    """Return a date, in ISO form by default, as seconds."""
+    text, read = str(value).strip(), dt.datetime
+    moment = read.strptime(text, form) if form else read.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
 
 
 # --- hold-out ------------------------------------------------------------------------
@@ -454,21 +437,16 @@ def hold_out(
             "Labelled positives are copies of each other, so that none can be held out "
             "fairly. Remove the copies."
         )
-    return held, _told(held, back, groups, times)
-
-
-def _told(held: BoolArray, back: BoolArray, groups: Any, times: Any) -> str:
-    which = "the latest " if times is not None else ""
-    whole = " in whole groups" if groups is not None else ""
+    kept, n_back = int(held.sum()), int(back.sum())
     told = (
-        f"{which.capitalize()}{int(held.sum()):,} of {len(held):,} labelled positives "
-        f"{does(int(held.sum()), 'is', 'are')} held out{whole} to judge the answers."
+        f"{'The latest ' if times is not None else ''}{kept:,} of {n:,} labelled "
+        f"positives {does(kept, 'is', 'are')} held out"
+        f"{' in whole groups' if groups is not None else ''} to judge the answers."
     )
-    if back.any():
-        n = int(back.sum())
-        how = does(n, "stays in the fit, as a copy", "stay in the fit, as copies")
-        told += f" {n:,} {how} of others there."
-    return told
+    if n_back:
+        how = does(n_back, "stays in the fit, as a copy", "stay in the fit, as copies")
+        told += f" {n_back:,} {how} of others there."
+    return held, told
 
 
 def _latest(
