@@ -211,6 +211,8 @@ def _is_text(X: Any) -> bool:
 
 def take_rows(X: Any, rows: BoolArray | IntArray) -> Any:
     """Index rows of an array or a DataFrame."""
+    if isinstance(X, list | tuple):
+        return [X[i] for i in rows]
     if not is_frame(X):
         return X[rows]
     return X.iloc[np.flatnonzero(rows) if rows.dtype == bool else rows]

@@ -16,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,31 +199,30 @@ def info(
     name: str | None = None, *, data_home: str | Path | None = None
 ) -> list[dict[str, Any]]:
     """Return plain facts about one set, or all of them: one dictionary a set."""
-    specs = SETS.values() if name is None else [find_set(name)]
-    return [_facts(spec, data_home) for spec in specs]
-
-
-def _facts(spec: Spec, home: str | Path | None) -> dict[str, Any]:
-    if spec.bundled is not None:
-        path = spec.bundled()
-        files, present = [path], path.is_file()
-    else:
-        path = folder_of(spec, home)
-        files, present = list(path.glob("*.npy")), is_stored(path)
-    return {
-        "name": spec.name,
-        "summary": spec.summary,
-        "present": present,
-        "path": str(path),
-        "bytes": sum(file.stat().st_size for file in files) if present else 0,
-        "n_train": spec.n_train,
-        "n_test": spec.n_test,
-        "shape": list(spec.shape),
-        "classes": list(spec.class_names),
-        "positive": list(spec.positive),
-        "licence": spec.licence,
-        "homepage": spec.homepage,
-    }
+    found = []
+    for spec in SETS.values() if name is None else [find_set(name)]:
+        if spec.bundled is not None:
+            path = spec.bundled()
+            files, present = [path], path.is_file()
+        else:
+            path = folder_of(spec, data_home)
+            files, present = list(path.glob("*.npy")), is_stored(path)
+        facts = {
+            "name": spec.name,
+            "summary": spec.summary,
+            "present": present,
+            "path": str(path),
+            "bytes": sum(file.stat().st_size for file in files) if present else 0,
+            "n_train": spec.n_train,
+            "n_test": spec.n_test,
+            "shape": list(spec.shape),
+            "classes": list(spec.class_names),
+            "positive": list(spec.positive),
+            "licence": spec.licence,
+            "homepage": spec.homepage,
+        }
+        found.append(facts)
+    return found
 
 
 def data_home(path: str | Path | None = None) -> Path:
@@ -381,20 +381,16 @@ def _folders(top: Path) -> Iterator[Path]:
     level = [top]
     for _ in range(MAX_DEPTH + 1):
         yield from level
-        level = [
-            Path(entry.path)
-            for folder in level
-            for entry in sorted(_entries(folder), key=lambda entry: entry.name)
-            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
-        ]
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except PermissionError:
-        return []
+        below = []
+        for folder in level:
+            with suppress(PermissionError), os.scandir(folder) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+                below += [
+                    Path(entry.path)
+                    for entry in found
+                    if entry.is_dir(follow_symlinks=False) and entry.name[0] != "."
+                ]
+        level = below
 
 
 def download(spec: Spec, work: Path) -> Path:
@@ -419,18 +415,13 @@ def download(spec: Spec, work: Path) -> Path:
                 )
             return work
         except OSError as error:  # every error of requests is one
-            reasons.append(f"nothing from {mirror} ({_short(error)})")
+            kind = type(error).__name__
+            if "Connect" not in kind and "Timeout" not in kind:
+                kind += f": {str(error)[:100]}"
+            reasons.append(f"nothing from {mirror} ({kind})")
         except ValueError as error:  # pooch's word for a wrong checksum
             raise DataIntegrityError(f"{mirror}{name}: {error}") from error
     raise Unavailable("; ".join(reasons))
-
-
-def _short(error: Exception) -> str:
-    """Return the kind of a network error, and the text of any other."""
-    kind = type(error).__name__
-    if "Connect" in kind or "Timeout" in kind:
-        return kind
-    return f"{kind}: {str(error)[:100]}"
 
 
 def from_package(package: Package, work: Path) -> Path:

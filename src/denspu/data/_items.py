@@ -61,10 +61,9 @@ class Items:
         """Return some of the items, by mask or by position."""
         rows = np.asarray(rows)
         at = np.flatnonzero(rows) if rows.dtype == bool else rows
-        X = self.X
         return replace(
             self,
-            X=[X[i] for i in at] if isinstance(X, list) else take_rows(X, at),
+            X=take_rows(self.X, at),
             ids=[self.ids[i] for i in at],
             facts={name: values[at] for name, values in self.facts.items()},
             labels=None if self.labels is None else self.labels[at],

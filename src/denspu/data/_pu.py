@@ -194,7 +194,7 @@ def make_pu(
     weights = (
         np.ones(len(rows))
         if mechanism == "scar"
-        else _propensities(propensity, _take(X, rows), rows, len(is_positive))
+        else _propensities(propensity, take_rows(X, rows), rows, len(is_positive))
     )
     rng = Randomness(random_state).numpy("make_pu")
     group_of = validate_groups(groups, len(is_positive))
@@ -229,7 +229,7 @@ def _assemble(
         index = np.concatenate([copies, everything])
         y = np.zeros(len(index), dtype=np.int64)
         y[: len(copies)] = 1
-        rows = _take(X, index)
+        rows = take_rows(X, index)
     return PUDataset(
         X=rows,
         y=y,
@@ -257,13 +257,6 @@ def _n_rows(X: Any) -> int:
     return int(n_rows)
 
 
-def _take(X: Any, rows: IntArray) -> Any:
-    """Take rows; a list stays a list."""
-    if isinstance(X, list | tuple):
-        return [X[i] for i in rows]
-    return take_rows(X, rows)
-
-
 def _positive_rows(y: Any, positive: Any, n_rows: int) -> BoolArray:
     """Return the mask of truly positive rows."""
     y = np.asarray(y)
@@ -281,7 +274,10 @@ def _positive_rows(y: Any, positive: Any, n_rows: int) -> BoolArray:
             )
         wanted = [1]
     else:
-        wanted = _wanted(positive)
+        one = isinstance(positive, str | bytes) or not hasattr(positive, "__iter__")
+        wanted = [positive] if one else list(positive)
+        if not wanted:
+            raise InvalidParameterError("positive=[] names no class.")
         missing = [c for c in wanted if c not in classes]
         if missing:
             raise LabelError(
@@ -306,16 +302,6 @@ def _classes(y: Any) -> tuple[list[Any], IntArray]:
             "numbers and text."
         ) from error
     return classes.tolist(), codes
-
-
-def _wanted(positive: Any) -> list[Any]:
-    """Return the positive classes as a list; one class may stand alone."""
-    if isinstance(positive, str | bytes) or not hasattr(positive, "__iter__"):
-        return [positive]
-    wanted = list(positive)
-    if not wanted:
-        raise InvalidParameterError("positive=[] names no class.")
-    return wanted
 
 
 def _shown(classes: list[Any]) -> str:

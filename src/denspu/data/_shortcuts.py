@@ -65,7 +65,12 @@ def find_shortcuts(P: Items, U: Items) -> list[str]:
         )
     pairs = list(_facts(P, U))
     level = CHANCE / max(1, len(pairs))
-    found = [_judge(name, p, u, level) for name, p, u in pairs]
+    found = []
+    for name, p, u in pairs:
+        if p.dtype.kind in "iuf" and name != UNITS["bits"]:
+            found.append(_judge_number(name, p.astype(float), u.astype(float), level))
+        else:
+            found.append(_judge_word(name, p, u, level))
     told = sorted((f for f in found if f is not None), key=lambda f: -f[0])
     return [sentence for _, sentence in told]
 
@@ -80,26 +85,17 @@ def _facts(P: Items, U: Items) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]
     if isinstance(P.X, Frame) and isinstance(U.X, Frame):
         for name in P.X.columns:
             if name in U.X.columns:
-                gaps = [_gaps(one.X, name) for one in (P, U)]
+                gaps = [
+                    np.where(one.X[name].isna(), "missing", "present").astype(object)
+                    for one in (P, U)
+                ]
                 yield f"column {name!r}", gaps[0], gaps[1]
-
-
-def _gaps(frame: Frame, name: str) -> NDArray[Any]:
-    return np.where(frame[name].isna(), "missing", "present").astype(object)
-
-
-def _judge(
-    name: str, p: NDArray[Any], u: NDArray[Any], level: float
-) -> tuple[float, str] | None:
-    """Return how far a fact separates P from U, and the sentence, if it does."""
-    if p.dtype.kind in "iuf" and name != UNITS["bits"]:
-        return _judge_number(name, p.astype(float), u.astype(float), level)
-    return _judge_word(name, p, u, level)
 
 
 def _judge_number(
     name: str, p: FloatArray, u: FloatArray, level: float
 ) -> tuple[float, str] | None:
+    """Return how far a fact separates P from U, and the sentence, if it does."""
     if p.min() == p.max() == u.min() == u.max():
         return None
     test = mannwhitneyu(p, u, alternative="two-sided", method="auto")
