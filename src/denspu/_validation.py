@@ -210,12 +210,11 @@ def _is_text(X: Any) -> bool:
 
 
 def take_rows(X: Any, rows: BoolArray | IntArray) -> Any:
-    """Index rows of an array or a DataFrame."""
+    """Index rows of an array, a DataFrame or a list."""
+    at = np.flatnonzero(rows) if rows.dtype == bool else rows
     if isinstance(X, list | tuple):
-        return [X[i] for i in rows]
-    if not is_frame(X):
-        return X[rows]
-    return X.iloc[np.flatnonzero(rows) if rows.dtype == bool else rows]
+        return [X[i] for i in at]
+    return X.iloc[at] if is_frame(X) else X[rows]
 
 
 # --- fit and predict ---------------------------------------------------------------

@@ -106,13 +106,6 @@ class Items:
         return " · ".join(parts)
 
 
-def need_some(items: Items) -> Items:
-    """Return the items, or say why there is none."""
-    if len(items):
-        return items
-    raise nothing_left(items.kind, items.source, len(items.skipped), items.skipped)
-
-
 def nothing_left(
     kind: str, source: str, n_skipped: int, skipped: Sequence[Skipped]
 ) -> Exception:

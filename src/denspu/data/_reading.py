@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from denspu._parameters import Whole, check
 from denspu.data._decoding import MAX_PIXELS, Size
 from denspu.data._disk import Skipped, list_folder, reason_of, suffix
-from denspu.data._items import Items, need_some, nothing_left
+from denspu.data._items import Items, nothing_left
 from denspu.data._tables import (
     TABLE_SUFFIXES,
     RawTable,
@@ -253,7 +253,7 @@ def iter_items(
         )
     chosen = _in_form_of(chosen, plan)
     found = find(source, chosen)
-    pieces = found.kind.pieces(found, chosen, plan, Limit(chunk, max_bytes))
+    pieces = _pieces(found, chosen, plan, Limit(chunk, max_bytes))
     return _parts(found, pieces, chosen, plan)
 
 
@@ -266,35 +266,39 @@ def _read(found: Sequence[Found], options: Options, given: Plan | None) -> list[
     pieces, seconds = [], []
     for one in found:
         start = time.perf_counter()
-        pieces.append(list(kind.pieces(one, options, given, None)))
+        pieces.append(list(_pieces(one, options, given, None)))
         seconds.append(time.perf_counter() - start)
     everything = [piece for some in pieces for piece in some]
     plan, notes = kind.plan(everything, options, given)
     read: list[Items] = []
     for one, some, before in zip(found, pieces, seconds, strict=True):
-        items = Items.together(list(_parts(one, iter(some), options, plan)))
+        items = Items.together(list(_parts(one, some, options, plan)))
         total = before + items.seconds
         told = [*items.notes, *([] if read else notes)]
-        read.append(replace(need_some(items), notes=told, seconds=total))
+        read.append(replace(items, notes=told, seconds=total))
     return read
 
 
+def _pieces(
+    found: Found, options: Options, plan: Plan | None, limit: Limit | None
+) -> Iterator[Any]:
+    """Yield a source as it stands; say which one failed while it was read."""
+    try:
+        yield from found.kind.pieces(found, options, plan, limit)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{found.source} cannot be read on: {reason_of(error)}."
+        ) from error
+
+
 def _parts(
-    found: Found, pieces: Iterator[Any], options: Options, plan: Plan
+    found: Found, pieces: Iterable[Any], options: Options, plan: Plan
 ) -> Iterator[Items]:
     """Yield the items of each piece; raise in the end if all were skipped."""
     n = n_bad = 0
     bad: list[Skipped] = []
     start = time.perf_counter()
-    while True:
-        try:
-            piece = next(pieces, None)
-        except OSError as error:
-            raise InvalidInputError(
-                f"{found.source} cannot be read on: {reason_of(error)}."
-            ) from error
-        if piece is None:
-            break
+    for piece in pieces:
         items = found.kind.items(piece, options, plan)
         del piece  # a long source is not held
         if n == n_bad == 0:

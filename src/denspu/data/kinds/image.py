@@ -53,7 +53,7 @@ CHUNK = 4096
 MAX_PAIRS = 100_000
 
 
-class Images(Kind):
+class _Images(Kind):
     """N×H×W×C, 8 or 16 bits."""
 
     name = noun = thing = "image"
@@ -88,7 +88,6 @@ class Images(Kind):
         )
 
     def files(self, path: Path, options: Options) -> tuple[Path, list[str]]:
-        """Return one image, or those of a list."""
         if super().claims(path, options):
             return path.parent, [path.name]
         names = [line.strip() for line in lines_of(path, options.encoding)]
@@ -127,15 +126,12 @@ class Images(Kind):
         return {"kind": self.name, **asdict(form)}, notes
 
     def items(self, piece: Survey, options: Options, plan: Plan) -> Items:
-        """Decode."""
         return decode(piece, _form(plan), options)
 
     def values_in_one(self, plan: Mapping[str, Any]) -> int:
-        """Return height × width × channels."""
         return int(plan["height"] * plan["width"] * plan["channels"])
 
     def quiet(self) -> AbstractContextManager[None]:
-        """Silence Pillow's warnings, for all threads."""
         return quiet_decoding
 
     def stack(self, P: Items, U: Items) -> NDArray[Any]:
@@ -169,7 +165,6 @@ class Images(Kind):
         return exact, near, notes
 
     def picture(self, row: Any) -> NDArray[Any]:
-        """Return the image itself."""
         return np.asarray(row)
 
     def default_encoder(self, X: Any, on_gpu: bool) -> Any:
@@ -188,10 +183,9 @@ class Images(Kind):
         return bool(height * width <= small)
 
     def plain_encoder(self, random_state: int | None = None) -> None:
-        """Return None: networks take pixels."""
 
 
-KIND = Images()
+KIND = _Images()
 
 
 def _form(plan: Plan) -> ImagePlan:

@@ -40,7 +40,7 @@ REPEATED = 0.01
 """Where more of the rows of U repeat each other, equal rows say nothing."""
 
 
-class Tables(Kind):
+class _Tables(Kind):
     """A Frame read from disk; in memory any table of numbers or DataFrame."""
 
     name = "table"
@@ -68,7 +68,6 @@ class Tables(Kind):
     def pieces(
         self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
     ) -> Iterator[RawTable]:
-        """Yield the table as the file has it."""
         return table_pieces(found, options, limit)
 
     def plan(
@@ -112,7 +111,6 @@ class Tables(Kind):
         return self.concatenate([P.X, U.X[list(first)]])
 
     def concatenate(self, parts: Sequence[Any]) -> Frame:
-        """Put frames below each other."""
         return Frame.stacked(parts)
 
     def digests(self, X: Frame) -> list[bytes]:
@@ -142,7 +140,6 @@ class Tables(Kind):
         return IdentityEncoder() if on_sphere(X) else self.plain_encoder()
 
     def is_own_embedding(self, X: Any, on_gpu: bool) -> bool:
-        """Return True."""
         return True
 
     def plain_encoder(self, random_state: int | None = None) -> Any:
@@ -152,7 +149,7 @@ class Tables(Kind):
         return TabularEncoder()
 
 
-KIND = Tables()
+KIND = _Tables()
 
 
 def on_sphere(X: Any) -> bool:

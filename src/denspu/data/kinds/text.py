@@ -26,7 +26,7 @@ LIST_SUFFIXES = frozenset((".txt", ".text", ".md", ".lst", ".list"))
 """Files with one thing a line: a text, or the path of an image."""
 
 
-class Texts(Kind):
+class _Texts(Kind):
     """A list of strings."""
 
     name = noun = thing = "text"
@@ -72,11 +72,9 @@ class Texts(Kind):
                 first += len(part)
 
     def items(self, piece: Items, options: Options, plan: Plan) -> Items:
-        """Return the piece: all texts have one form."""
         return piece
 
     def concatenate(self, parts: Sequence[Any]) -> list[str]:
-        """Put lists together."""
         return [text for part in parts for text in part]
 
     def digests(self, X: Sequence[str]) -> list[bytes]:
@@ -89,25 +87,21 @@ class Texts(Kind):
         return exact, matches(map(_plain, P.X), map(_plain, U.X)), notes
 
     def text(self, row: Any) -> str:
-        """Return the text itself."""
         return str(row)
 
     def default_encoder(self, X: Any, on_gpu: bool) -> Any:
-        """Return the encoder of words and pairs of words."""
         return self.plain_encoder()
 
     def is_own_embedding(self, X: Any, on_gpu: bool) -> bool:
-        """Return False."""
         return False
 
     def plain_encoder(self, random_state: int | None = None) -> Any:
-        """Return the encoder of words and pairs of words."""
         from denspu.encoders import TextEncoder
 
         return TextEncoder(random_state=random_state)
 
 
-KIND = Texts()
+KIND = _Texts()
 
 
 def _from_files(found: Found, names: Sequence[str], options: Options) -> Items:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from denspu.data._reading import Found, Limit, Options, Plan
 
 
-class Vectors(Kind):
+class _Vectors(Kind):
     """A 2-D array of floats; methods take it for a table of numbers."""
 
     name = noun = "embedding"
@@ -50,7 +50,6 @@ class Vectors(Kind):
         )
 
     def files(self, path: Path, options: Options) -> tuple[Path, list[str]]:
-        """Refuse other files."""
         if suffix(path.name) not in self.suffixes | TABLE_SUFFIXES:
             raise InvalidInputError(
                 f"{path} is no .npy file and no Parquet file with a vector_column; "
@@ -116,7 +115,7 @@ class Vectors(Kind):
         return self.concatenate([P.X, U.X])
 
 
-KIND = Vectors()
+KIND = _Vectors()
 
 
 def _same_width(width: int, wanted: int, source: str) -> None:
