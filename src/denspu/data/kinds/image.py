@@ -183,6 +183,7 @@ class _Images(Kind):
         return bool(height * width <= small)
 
     def plain_encoder(self, random_state: int | None = None) -> None:
+        return None  # networks take pixels
 
 
 KIND = _Images()
