@@ -386,8 +386,8 @@ def test_thumbnails_of_every_form(dtype, shape):
     image[:, : shape[1] // 2] = 255 if dtype is np.uint8 else 0.5
     ends = items.brightness_of(image[None])
     shown = items.picture(items.in_8_bits(image, *ends))
-    made = Image.open(BytesIO(b64decode(shown.uri.split(",")[1])))
-    assert made.size == (shown.width, shown.height)
+    made = Image.open(BytesIO(b64decode(shown["uri"].split(",")[1])))
+    assert made.size == (shown["width"], shown["height"])
     assert max(made.size) == min(shape[1], items.SIDE)
     grey = np.asarray(made.convert("L"))
     assert grey[10, 3] > 250
@@ -400,18 +400,18 @@ def test_histogram_counts_each_score_once_on_its_side_of_the_threshold():
     counted = [
         [
             int(n.replace(",", ""))
-            for n in re.findall(r"([\d,]+) (?:lab|unlab)", b.words)
+            for n in re.findall(r"([\d,]+) (?:lab|unlab)", b["words"])
         ]
-        for b in found.bins
+        for b in found["bins"]
     ]
-    above = [b.left >= found.threshold - 1e-6 for b in found.bins]
+    above = [b["left"] >= found["threshold"] - 1e-6 for b in found["bins"]]
     assert sum(c[0] for c in counted) == 2
     assert sum(c[1] for c in counted) == len(U)
     assert sum(c[1] for c, right in zip(counted, above, strict=True) if right) == 101
 
 
 def test_ticks_are_round_numbers_inside():
-    marks = [t.label for t in drawings.ticks(-0.03, 0.41)]
+    marks = [t["label"] for t in drawings.ticks(-0.03, 0.41)]
     assert marks == ["0.0", "0.1", "0.2", "0.3", "0.4"]
     assert len(drawings.ticks(1.0, 1.0)) == 1
 

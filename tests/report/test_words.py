@@ -132,8 +132,8 @@ def test_warnings_come_once_and_failed_checks_before_others():
     )
     assert words.doubts(facts) == ["The estimates disagree."]
     assert [c.state for c in words.checks_in_order(facts)] == ["bad", "open", "good"]
-    first = words.look_first(facts, {})[0]
-    assert first.text == "2 warnings: read before you use the answers"
+    first = words.look_first(facts, {})
+    assert first == {"checks": "2 warnings: read before you use the answers"}
     lines = dict(reversed(list(words.result_lines(facts, Path("run/report.html")))))
     assert lines["warning"] == "The estimates disagree."
     assert lines["open"] == str(Path("run/report.html"))
@@ -141,11 +141,11 @@ def test_warnings_come_once_and_failed_checks_before_others():
 
 
 def test_lists_say_what_they_are_for():
-    told = words.list_words(Promise("sure negatives", 893, 0.1, ""), "image")
-    assert told.title == "893 images to set aside"
-    assert "at most 10 % of them are positive" in plain(told.sentence)
-    none = words.list_words(Promise("sure negatives", 0, 0.1, ""), "image")
-    assert none.title == "No images to set aside"
+    title, told = words.list_words(Promise("sure negatives", 893, 0.1, ""), "image")
+    assert title == "893 images to set aside"
+    assert "at most 10 % of them are positive" in plain(told)
+    title, _ = words.list_words(Promise("sure negatives", 0, 0.1, ""), "image")
+    assert title == "No images to set aside"
 
 
 def test_a_stage_says_what_it_did_as_far_as_it_tells():

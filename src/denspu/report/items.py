@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from base64 import b64encode
-from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
 
@@ -32,34 +31,17 @@ NAME = 200
 EXCERPT, WHOLE = 220, 4_000
 """Characters of a text in a gallery: at once, and folded out."""
 LINE = 110
-"""Characters of a text in the table of items and on the map."""
-CELL = 60
+"""Characters of a text in the table of items."""
 TELLING = 6
 """Columns of a table shown in a gallery."""
 LOOKED_AT = 5_000
 """Rows of each side by which telling columns are chosen."""
-MANY_WORDS = 200
-"""Different words from which a column is taken for free text, which tells nothing."""
-NEIGHBOURS = 3
-
 GALLERY = 24
 """Items in a gallery, at most."""
-AT_ONCE = {"undecided": 12, "odd": 12}
-"""Of them, shown at once: those worth a second look ..."""
-FEW = 6
-"""... and as many of the others."""
-
 MOST_ROWS = 20_000
 """Rows in the page; the others are in scores.csv."""
-COLUMNS = 3
-"""Columns of a table shown beside the score."""
-
 SIDE = 128
 """Longer side in pixels of a picture in a gallery."""
-SAMPLE = 200
-"""Images that the brightness of 16-bit and float images is judged by."""
-ENDS = 0.5, 99.5
-"""Percentiles of the pixels that become black and white."""
 
 
 # --- one item -----------------------------------------------------------------------
@@ -83,10 +65,6 @@ class Shower:
             of_numbers = [n for n in self.columns if _is_numeric(X[n].to_numpy())]
             self.numeric = [clean(str(name)) for name in of_numbers]
 
-    def name(self, items: Items, i: int) -> str:
-        """Return an item's name, cut in the middle if it is very long."""
-        return short_name(items.ids[i])
-
     def score(self, value: Any) -> str:
         """Return a score with as many decimals as all the others."""
         near = round(float(value), self.decimals) + 0.0
@@ -102,7 +80,7 @@ class Shower:
             return ""
         return clean(self.kind.text(items.X[i])[:length])
 
-    def line(self, items: Items, i: int, length: int = LINE) -> str:
+    def line(self, items: Items, i: int, length: int) -> str:
         """Return the beginning of a text as one line; empty for other kinds."""
         return shorten(self.text(items, i, 4 * length), length)
 
@@ -116,10 +94,10 @@ class Shower:
         if value is None or value != value:
             return "–"
         if kind == "date" or "%" in kind:
-            return as_date(float(value))
+            return _date(float(value))
         if isinstance(value, int | float | np.integer | np.floating):
             return number(float(value), 4)
-        return shorten(clean(str(value)), CELL)
+        return shorten(clean(str(value)), 60)
 
     def near(self, items: Items, i: int) -> list[str]:
         """Return the nearest labelled positives of an embedding, by name."""
@@ -129,9 +107,8 @@ class Shower:
         distance = np.linalg.norm(P - np.asarray(items.X[i], dtype=np.float64), axis=1)
         if items is self.rows.positive:
             distance[i] = np.inf
-        order = np.argsort(distance, kind="stable")[:NEIGHBOURS]
-        near = [j for j in order if np.isfinite(distance[j])]
-        return [self.name(self.rows.positive, j) for j in near]
+        near = [j for j in np.argsort(distance)[:3] if np.isfinite(distance[j])]
+        return [short_name(self.rows.positive.ids[j]) for j in near]
 
 
 def decimals(scores: FloatArray) -> int:
@@ -149,7 +126,7 @@ def short_name(name: Any) -> str:
     return cut_in_the_middle(clean(str(name)), NAME)
 
 
-def as_date(days: float) -> str:
+def _date(days: float) -> str:
     """Return days since 1970-01-01 as a date, with the time where there is one."""
     try:
         moment = dt.datetime(1970, 1, 1) + dt.timedelta(days=days)
@@ -191,7 +168,7 @@ def _telling(p: NDArray[Any], u: NDArray[Any]) -> float:
         test = mannwhitneyu(p, u, method="asymptotic")
         return float(2 * abs(test.statistic / (len(p) * len(u)) - 0.5))
     words = {str(v) for v in (*p, *u)}
-    if len(words) > MANY_WORDS:
+    if len(words) > 200:  # free text, which tells nothing
         return 0.0
     ours, theirs = p.astype(str), u.astype(str)
     return sum(abs((ours == w).mean() - (theirs == w).mean()) for w in words) / 2
@@ -218,17 +195,17 @@ def pillow() -> Any:
 def brightness_of(*images: Any) -> tuple[float, float]:
     """Return what is black and what is white, for all images alike.
 
-    8 bits are as they are; others are judged by the range of some images.
+    8 bits are as they are; others are judged by the range of some 200 images.
     """
     arrays = [np.asarray(X) for X in images if len(X)]
     if all(X.dtype == np.uint8 for X in arrays):
         return 0.0, 255.0
-    picked = [X[:: max(1, len(X) // SAMPLE)].astype(np.float64) for X in arrays]
+    picked = [X[:: max(1, len(X) // 200)].astype(np.float64) for X in arrays]
     pixels = np.concatenate([p.ravel() for p in picked])
     pixels = pixels[np.isfinite(pixels)]
     if not len(pixels):
         return 0.0, 1.0
-    low, high = np.percentile(pixels, ENDS)
+    low, high = np.percentile(pixels, (0.5, 99.5))  # a few pixels may be wild
     if low == high:
         low, high = pixels.min(), pixels.max()
     return float(low), float(high)
@@ -244,24 +221,13 @@ def in_8_bits(image: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]
     return np.round(255 * np.clip(light, 0, 1)).astype(np.uint8)
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A picture ready for an ``img`` element."""
-
-    uri: str
-    width: int
-    height: int
-    tiny: bool
-    """So small that its pixels are better shown as squares."""
-
-
-def picture(pixels: NDArray[np.uint8]) -> Picture:
-    """Return one image, made smaller where it is large."""
+def picture(pixels: NDArray[np.uint8]) -> dict[str, Any]:
+    """Return one image for an ``img`` element, made smaller where it is large."""
     made = pillow().fromarray(pixels)
-    tiny = max(made.size) < SIDE // 2
+    tiny = max(made.size) < SIDE // 2  # its pixels are better shown as squares
     made.thumbnail((SIDE, SIDE))
     uri = data_uri(made, lossless=tiny)
-    return Picture(uri, made.width, made.height, tiny)
+    return {"uri": uri, "width": made.width, "height": made.height, "tiny": tiny}
 
 
 def data_uri(image: Any, *, lossless: bool) -> str:
@@ -281,41 +247,7 @@ def data_uri(image: Any, *, lossless: bool) -> str:
 # --- galleries ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Card:
-    """One item in a gallery."""
-
-    name: str
-    score: str
-    chance: str
-    """P(y = 1) in words; empty for labelled positives."""
-    decision: str
-    """``positive``, ``negative`` or ``labelled``."""
-    stage: str
-    picture: Picture | None = None
-    text: str = ""
-    rest: str = ""
-    """The whole text, where the excerpt is not all of it."""
-    cells: list[str] = field(default_factory=list)
-    near: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """Items under one heading."""
-
-    key: str
-    title: str
-    sentence: str
-    cards: list[Card]
-
-    @property
-    def first(self) -> int:
-        """How many are shown at once."""
-        return AT_ONCE.get(self.key, FEW)
-
-
-def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[Gallery]:
+def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[dict[str, Any]]:
     """Return the galleries that have something to show, in reading order."""
     things = noun(facts.kind)
     copies = {copy.unlabeled for copy in facts.copies}
@@ -323,101 +255,84 @@ def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[Gallery]:
     called, best = rows.decision == 1, np.argsort(rows.rank, kind="stable")
     gap = np.abs(rows.score_unlabeled - facts.threshold.value)
     near = np.argsort(gap, kind="stable")[: GALLERY if len(gap) > 1 else 0]
+    at_odds = (rows.probability[near] > 0.5) != called[near]
     # the highest score first: there an error would show
     chosen = np.asarray(rows.chosen, dtype=np.int64)
     chosen = chosen[np.argsort(rows.rank[chosen], kind="stable")]
-
-    def made(key: str, title: str, sentence: str, at: Any, positive: bool) -> Gallery:
-        card = _positive_card if positive else _unlabeled_card
-        cards = [card(rows, shower, int(i)) for i in at[:GALLERY]]
-        return Gallery(key, title, sentence, cards)
-
-    shown = [
-        made(
-            "sure",
+    told = {
+        "sure": (
             "Surest positives",
             "The highest scores of all."
             + (" Copies of labelled positives are left out." if copies else ""),
             best[called[best] & fresh[best]],
-            positive=False,
         ),
-        made(
-            "undecided",
+        "undecided": (
             "Undecided",
             "Here the model is least sure and a second look is worth most; the "
-            f"nearest to the threshold comes first.{_at_odds(rows, near)}",
+            "nearest to the threshold comes first."
+            + (
+                " The call follows the threshold and the chance is an estimate of its "
+                "own; where they contradict each other, trust neither."
+                if at_odds.any()
+                else ""
+            ),
             near,
-            positive=False,
         ),
-        made(
-            "odd",
+        "odd": (
             "Labelled positives that look odd",
             f"You labelled these {things} positive, but they look unlike the other "
             "positives. Check whether the label is right; the oddest comes first.",
             rows.odd_positive,
-            positive=True,
         ),
-        made(
-            "negatives",
+        "negatives": (
             "Surest negatives",
             "The lowest scores of all.",
             best[::-1][~called[best[::-1]]],
-            positive=False,
         ),
-        made(
-            "chosen",
+        "chosen": (
             "Chosen as negatives",
             f"{whole(len(chosen))} unlabelled {things} were taken as negatives to "
             "learn from (the paper's Ñ). A positive among them misleads the model; the "
             "likeliest comes first.",
             chosen,
-            positive=False,
         ),
+    }
+    return [
+        {
+            "key": key,
+            "title": title,
+            "sentence": sentence,
+            "cards": [_card(rows, shower, int(i), key == "odd") for i in at[:GALLERY]],
+            # a second look is worth most at these
+            "first": 12 if key in ("undecided", "odd") else 6,
+        }
+        for key, (title, sentence, at) in told.items()
+        if len(at)
     ]
-    return [gallery for gallery in shown if gallery.cards]
 
 
-def _at_odds(rows: RunRows, at: IntArray) -> str:
-    """Return a sentence if the chance says the opposite of the call for some."""
-    against = (rows.probability[at] > 0.5) != (rows.decision[at] == 1)
-    if not against.any():
-        return ""
-    return (
-        " The call follows the threshold and the chance is an estimate of its own; "
-        "where they contradict each other, trust neither."
-    )
-
-
-def _unlabeled_card(rows: RunRows, shower: Shower, i: int) -> Card:
-    return Card(
-        score=shower.score(rows.score_unlabeled[i]),
-        chance=chance(float(rows.probability[i])),
-        decision="positive" if rows.decision[i] else "negative",
-        stage=clean(str(rows.stage[i])),
-        **_looks(shower, rows.unlabeled, i),
-    )
-
-
-def _positive_card(rows: RunRows, shower: Shower, i: int) -> Card:
-    return Card(
-        score=shower.score(rows.score_positive[i]),
-        chance="",
-        decision="labelled",
-        stage="held out" if rows.held_out[i] else "",
-        **_looks(shower, rows.positive, i),
-    )
-
-
-def _looks(shower: Shower, items: Items, i: int) -> dict[str, Any]:
-    """Return what shows an item of this kind."""
+def _card(rows: RunRows, shower: Shower, i: int, labelled: bool) -> dict[str, Any]:
+    """Return how an item looks, and what is known of it."""
+    if labelled:
+        items, score = rows.positive, rows.score_positive[i]
+        known = {"chance": "", "decision": "labelled"}
+        known["stage"] = "held out" if rows.held_out[i] else ""
+    else:
+        items, score = rows.unlabeled, rows.score_unlabeled[i]
+        known = {
+            "chance": chance(float(rows.probability[i])),
+            "decision": "positive" if rows.decision[i] else "negative",
+            "stage": clean(str(rows.stage[i])),
+        }
     text = shower.text(items, i)
     rest = ""
     if len(" ".join(text.split())) > EXCERPT:
         rest = text if len(text) <= WHOLE else text[:WHOLE].rstrip() + " …"
-    shown = shower.shows == "picture"
-    return {
-        "name": shower.name(items, i),
-        "picture": picture(shower.pixels(items, i)) if shown else None,
+    pictured = shower.shows == "picture"
+    return known | {
+        "name": short_name(items.ids[i]),
+        "score": shower.score(score),
+        "picture": picture(shower.pixels(items, i)) if pictured else None,
         "text": shorten(text, EXCERPT),
         "rest": rest,
         "cells": shower.cells(items, i),
@@ -428,17 +343,27 @@ def _looks(shower: Shower, items: Items, i: int) -> dict[str, Any]:
 # --- the table of items -------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ItemTable:
-    """Columns of the item table for the script, and a sentence on what is in it."""
+def item_table(
+    facts: RunFacts, rows: RunRows, shower: Shower
+) -> tuple[dict[str, Any], str]:
+    """Return the items by rank for the script, and a sentence on what is shown.
 
-    data: dict[str, Any]
-    sentence: str
-
-
-def item_table(facts: RunFacts, rows: RunRows, shower: Shower) -> ItemTable:
-    """Return the items by rank; of many, the highest and those near the threshold."""
-    items, at = rows.unlabeled, _chosen(rows, facts.threshold.value)
+    Of many items, those with the highest scores and those near the threshold.
+    """
+    items, at = rows.unlabeled, np.argsort(rows.rank, kind="stable")
+    n, things = len(at), noun(facts.kind, len(at))
+    sentence = f"All {whole(n)} unlabelled {things}." if n > 1 else ""
+    if n > MOST_ROWS:
+        top = at[: MOST_ROWS // 2]
+        gap = np.abs(rows.score_unlabeled - facts.threshold.value)
+        gap[top] = np.inf
+        at = np.r_[top, np.argsort(gap, kind="stable")[: MOST_ROWS - len(top)]]
+        at = at[np.argsort(rows.rank[at], kind="stable")]
+        sentence = (
+            f"This page holds {whole(len(at))} of {whole(n)} unlabelled {things}: the "
+            f"{whole(len(top))} with the highest scores and those nearest the "
+            "threshold. All of them are in scores.csv."
+        )
     words, stage = np.unique(
         np.array([str(rows.stage[i]) for i in at], dtype=np.str_), return_inverse=True
     )
@@ -448,14 +373,14 @@ def item_table(facts: RunFacts, rows: RunRows, shower: Shower) -> ItemTable:
             "values": [shower.cell(items, name, i) for i in at],
             "right": clean(str(name)) in shower.numeric,
         }
-        for name in shower.columns[:COLUMNS]
+        for name in shower.columns[:3]
     ]
     if shower.shows == "text":
-        lines = [shower.line(items, i) for i in at]
+        lines = [shower.line(items, i, LINE) for i in at]
         extra.append({"name": "Text", "values": lines, "right": False, "long": True})
     data = {
         "rank": rows.rank[at].tolist(),
-        "item": [shower.name(items, i) for i in at],
+        "item": [short_name(items.ids[i]) for i in at],
         "score": _numbers(np.round(rows.score_unlabeled[at], shower.decimals) + 0.0),
         "decimals": shower.decimals,
         "chance": _numbers([float(f"{p:.4g}") for p in rows.probability[at]]),
@@ -464,33 +389,9 @@ def item_table(facts: RunFacts, rows: RunRows, shower: Shower) -> ItemTable:
         "stages": [clean(w) for w in words.tolist()],
         "extra": extra,
     }
-    return ItemTable(data, _sentence(facts, len(at), len(items)))
-
-
-def _chosen(rows: RunRows, threshold: float) -> IntArray:
-    """Return positions by rank; half of the page is kept for the threshold."""
-    best = np.argsort(rows.rank, kind="stable")
-    if len(best) <= MOST_ROWS:
-        return best
-    top = best[: MOST_ROWS // 2]
-    gap = np.abs(rows.score_unlabeled - threshold)
-    gap[top] = np.inf
-    near = np.argsort(gap, kind="stable")[: MOST_ROWS - len(top)]
-    both = np.r_[top, near]
-    return both[np.argsort(rows.rank[both], kind="stable")]
+    return data, sentence
 
 
 def _numbers(values: Any) -> list[float | None]:
     """Return numbers for JSON, which knows no infinity."""
     return [float(v) if np.isfinite(v) else None for v in values]
-
-
-def _sentence(facts: RunFacts, shown: int, n: int) -> str:
-    things = noun(facts.kind, n)
-    if shown == n:
-        return f"All {whole(n)} unlabelled {things}." if n > 1 else ""
-    return (
-        f"This page holds {whole(shown)} of {whole(n)} unlabelled {things}: the "
-        f"{whole(MOST_ROWS // 2)} with the highest scores and those nearest the "
-        "threshold. All of them are in scores.csv."
-    )

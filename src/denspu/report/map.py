@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from denspu._typing import FloatArray, IntArray
-from denspu.data import Items
-from denspu.report.items import Shower, data_uri, pillow
+from denspu.report.items import Shower, data_uri, pillow, short_name
 from denspu.report.text import chance, shorten, whole
 from denspu.runs.facts import RunRows
 
@@ -21,10 +19,8 @@ FLATTEST, TALLEST = 0.45, 0.65
 """Height over width."""
 CELLS = 4
 """Columns of a table that a point tells."""
-SIDE = 48
-"""Side in pixels of a picture on the sheet behind the map."""
-SHEET = 40
-"""Pictures in a row of it."""
+SIDE, SHEET = 48, 40
+"""Side in pixels of a picture on the sheet behind the map, and pictures in a row."""
 ROLES = {
     "rejected": "called negative",
     "called": "called positive",
@@ -35,40 +31,8 @@ ROLES = {
 """The lowest layer first."""
 
 
-@dataclass(frozen=True)
-class Layer:
-    """The points of one role."""
-
-    role: str
-    label: str
-    points: list[tuple[float, float]]
-
-
-@dataclass(frozen=True)
-class Map:
-    """A drawing of ``WIDTH`` by ``height``, and the data behind its points."""
-
-    height: int
-    radius: float
-    layers: list[Layer]
-    data: dict[str, Any]
-    drawn: str
-    sheet: str
-    """Pictures of the points as one data URI; empty without pictures."""
-
-
-@dataclass(frozen=True)
-class _Point:
-    """An item that is drawn."""
-
-    items: Items
-    at: int
-    role: str
-    score: str
-
-
-def make_map(rows: RunRows, shower: Shower) -> Map | None:
-    """Return the map; None where there is no embedding."""
+def make_map(rows: RunRows, shower: Shower) -> dict[str, Any] | None:
+    """Return the drawing and the data behind it; None where there is no embedding."""
     if rows.map_positive is None or rows.map_unlabeled is None:
         return None
     rng = np.random.default_rng(0)
@@ -76,36 +40,60 @@ def make_map(rows: RunRows, shower: Shower) -> Map | None:
     u = _by_lot(rows.map_unlabeled, MOST - len(p), rng)
     if not len(p) + len(u):
         return None
-    points = _points(rows, shower, p, u)
-    order = sorted(range(len(points)), key=lambda i: list(ROLES).index(points[i].role))
-    points = [points[i] for i in order]
-    places = np.concatenate([rows.map_positive[p], rows.map_unlabeled[u]])[order]
-    spots, height = _placed(np.asarray(places, dtype=np.float64))
+    odd, chosen = set(map(int, rows.odd_positive)), set(map(int, rows.chosen))
+    points = []
+    for i in p.tolist():
+        score = f"score {shower.score(rows.score_positive[i])}"
+        role = "odd" if i in odd else "positive"
+        points.append((role, rows.positive, i, score, rows.map_positive[i]))
+    for i in u.tolist():
+        score = f"score {shower.score(rows.score_unlabeled[i])}"
+        score += f", chance {chance(float(rows.probability[i]))}"
+        role = "called" if rows.decision[i] else "rejected"
+        role = "chosen" if i in chosen else role
+        points.append((role, rows.unlabeled, i, score, rows.map_unlabeled[i]))
+    points.sort(key=lambda point: list(ROLES).index(point[0]))
+    roles, items, at, scores, places = zip(*points, strict=True)
+    spots, height = _placed(np.array(places, dtype=np.float64))
     x, y = np.round(spots, 1).T.tolist()
-    data = {
-        "x": x,
-        "y": y,
-        "role": [point.role for point in points],
+    both = list(zip(items, at, strict=True))
+    n_p, n_u = len(rows.positive), len(rows.unlabeled)
+    drawn = "All items are drawn."
+    if len(points) < n_p + n_u:
+        drawn = (
+            f"Drawn by lot: {whole(len(p))} of {whole(n_p)} labelled positives and "
+            f"{whole(len(u))} of {whole(n_u)} unlabelled items."
+        )
+    return {
         "height": height,
-        "labels": ROLES,
-        "columns": [str(c) for c in shower.columns[:CELLS]],
-        "row": SHEET,
-        "name": [shorten(shower.name(one.items, one.at), 90) for one in points],
-        "text": [shower.line(one.items, one.at, 160) for one in points],
-        "cells": [shower.cells(one.items, one.at)[:CELLS] for one in points],
-        "score": [point.score for point in points],
+        "radius": round(float(np.clip(120 / np.sqrt(len(points)), 3.6, 7)), 1),
+        "layers": [
+            {
+                "role": role,
+                "label": label,
+                "points": [(x[i], y[i]) for i, r in enumerate(roles) if r == role],
+            }
+            for role, label in ROLES.items()
+            if role in roles
+        ],
+        "drawn": drawn,
+        "data": {
+            "x": x,
+            "y": y,
+            "role": roles,
+            "height": height,
+            "labels": ROLES,
+            "columns": [str(c) for c in shower.columns[:CELLS]],
+            "row": SHEET,
+            "name": [shorten(short_name(one.ids[i]), 90) for one, i in both],
+            "text": [shower.line(one, i, 160) for one, i in both],
+            "cells": [shower.cells(one, i)[:CELLS] for one, i in both],
+            "score": scores,
+        },
+        "sheet": _sheet([shower.pixels(one, i) for one, i in both])
+        if shower.shows == "picture"
+        else "",
     }
-    images = []
-    if shower.shows == "picture":
-        images = [shower.pixels(one.items, one.at) for one in points]
-    return Map(
-        height=height,
-        radius=round(float(np.clip(120 / np.sqrt(len(points)), 3.6, 7)), 1),
-        layers=_layers(points, x, y),
-        data=data,
-        drawn=_drawn(len(p), len(rows.positive), len(u), len(rows.unlabeled)),
-        sheet=_sheet(images),
-    )
 
 
 def _by_lot(
@@ -124,21 +112,6 @@ def _by_lot(
     return np.sort(np.r_[first, lot])
 
 
-def _points(rows: RunRows, shower: Shower, p: IntArray, u: IntArray) -> list[_Point]:
-    odd, chosen = set(map(int, rows.odd_positive)), set(map(int, rows.chosen))
-    made = []
-    for i in p.tolist():
-        role = "odd" if i in odd else "positive"
-        score = f"score {shower.score(rows.score_positive[i])}"
-        made.append(_Point(rows.positive, i, role, score))
-    for i in u.tolist():
-        role = "called" if rows.decision[i] else "rejected"
-        likely = chance(float(rows.probability[i]))
-        score = f"score {shower.score(rows.score_unlabeled[i])}, chance {likely}"
-        made.append(_Point(rows.unlabeled, i, "chosen" if i in chosen else role, score))
-    return made
-
-
 def _placed(points: FloatArray) -> tuple[FloatArray, int]:
     """Return places in the drawing, one scale for both directions, and its height."""
     low, high = points.min(axis=0), points.max(axis=0)
@@ -147,25 +120,12 @@ def _placed(points: FloatArray) -> tuple[FloatArray, int]:
     tall = min(max(float(size[1]), FLATTEST * wide), TALLEST * wide)
     scale = WIDTH * (1 - 2 * MARGIN) / wide
     height = round(scale * tall + 2 * MARGIN * WIDTH)
-    down = np.array([1, -1])
-    return np.array([WIDTH, height]) / 2 + scale * down * (
-        points - (low + high) / 2
-    ), height
-
-
-def _layers(points: list[_Point], x: list[float], y: list[float]) -> list[Layer]:
-    made = []
-    for role, label in ROLES.items():
-        at = [i for i, point in enumerate(points) if point.role == role]
-        if at:
-            made.append(Layer(role, label, [(x[i], y[i]) for i in at]))
-    return made
+    from_center = (points - (low + high) / 2) * (scale, -scale)
+    return np.array([WIDTH, height]) / 2 + from_center, height
 
 
 def _sheet(images: list[NDArray[np.uint8]]) -> str:
     """Return small pictures on one sheet, ``SHEET`` in a row, as a data URI."""
-    if not images:
-        return ""
     Image = pillow()
     size = (SIDE * min(len(images), SHEET), SIDE * -(-len(images) // SHEET))
     page = Image.new("L" if images[0].ndim == 2 else "RGB", size)
@@ -177,12 +137,3 @@ def _sheet(images: list[NDArray[np.uint8]]) -> str:
         left, top = SIDE * (i % SHEET), SIDE * (i // SHEET)
         page.paste(small, (left + (SIDE - sides[0]) // 2, top + (SIDE - sides[1]) // 2))
     return data_uri(page, lossless=False)
-
-
-def _drawn(p: int, n_p: int, u: int, n_u: int) -> str:
-    if p == n_p and u == n_u:
-        return "All items are drawn."
-    return (
-        f"Drawn by lot: {whole(p)} of {whole(n_p)} labelled positives and {whole(u)} "
-        f"of {whole(n_u)} unlabelled items."
-    )

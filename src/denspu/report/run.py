@@ -94,8 +94,8 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown = (text.whole, text.percent, text.estimate, text.plain, text.seconds)
-    environment.filters |= {one.__name__: one for one in shown}
+    shown = ("whole", "percent", "estimate", "plain", "seconds", "readable")
+    environment.filters |= {name: getattr(text, name) for name in shown}
     environment.filters |= {"json": page_json}
     environment.filters["marked"] = lambda told: Markup(text.marked(told))
     return environment
@@ -122,6 +122,7 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
     """Return what the template shows."""
     shower = Shower(facts, rows)
     shown = galleries(facts, rows, shower)
+    table, sentence = item_table(facts, rows, shower)
     held = rows.held_out if rows.held_out.any() else np.ones_like(rows.held_out)
     named = facts.sources.get("unlabeled") or facts.sources.get("table") or facts.kind
     return {
@@ -133,7 +134,7 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
         "title": text.plain(named, 120),
         "checks": words.checks_in_order(facts),
         "lists": [words.list_words(found, facts.kind) for found in facts.lists],
-        "pointers": words.look_first(facts, {g.key: len(g.cards) for g in shown}),
+        "pointers": words.look_first(facts, {g["key"]: len(g["cards"]) for g in shown}),
         "histogram": histogram(
             rows.score_positive[held], rows.score_unlabeled, facts.threshold.value
         ),
@@ -144,11 +145,11 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
         "shows": shower.shows,
         "columns": [text.clean(str(name)) for name in shower.columns],
         "numeric": shower.numeric,
-        "table": item_table(facts, rows, shower),
+        "table": table,
+        "table_sentence": sentence,
         "whiskers": whiskers(facts.evaluation),
         "prior": prior_chart(facts.prior),
         "sensitivity_chart": sensitivity_chart(facts.sensitivity),
-        "stages": [words.stage_words(s, facts.kind) for s in facts.stages],
         "curves": curve_charts(facts.curves),
         "skipped": [(short_name(s.item), s.reason) for s in facts.skipped[:LISTED]],
         "copies": [

@@ -22,8 +22,6 @@ from denspu.report.text import (
     number,
     percent,
     percent_range,
-    readable,
-    seconds,
     whole,
 )
 
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from denspu._progress import Stage
     from denspu._typing import BoolArray
     from denspu.metrics import Figure
-    from denspu.runs.facts import Check, IfShare, Prior, Promise, RunFacts
+    from denspu.runs.facts import IfShare, Prior, Promise, RunFacts
     from denspu.runs.options import RunOptions
     from denspu.runs.reading import RunData
 
@@ -218,17 +216,8 @@ def calls(facts: RunFacts) -> str:
     return f"{whole(n)} of them {are} called positive. {told} {means}"
 
 
-@dataclass(frozen=True)
-class Sure:
-    """A figure on the first screen."""
-
-    value: str
-    what: str
-    interval: str
-
-
-def sureness(facts: RunFacts) -> list[Sure]:
-    """Return how sure the answers are: what is found, and what of it is right."""
+def sureness(facts: RunFacts) -> list[tuple[str, str, str]]:
+    """Return how sure the answers are: value, of what, and interval."""
     if facts.evaluation is None:
         return []
     n = facts.n_called
@@ -239,7 +228,7 @@ def sureness(facts: RunFacts) -> list[Sure]:
     }
     found = {key: facts.evaluation[key] for key in words}
     return [
-        Sure(estimate(one.value), words[key], percent_range(one.low, one.high))
+        (estimate(one.value), words[key], percent_range(one.low, one.high))
         for key, one in found.items()
         if is_number(one.value) and (n or key == "recall")
     ]
@@ -272,16 +261,8 @@ def doubts(facts: RunFacts) -> list[str]:
     return [sentence for sentence in told if sentence not in failed]
 
 
-@dataclass(frozen=True)
-class Pointer:
-    """Something to look at first: a sentence, and where on the page it is."""
-
-    text: str
-    where: str
-
-
-def look_first(facts: RunFacts, shown: Mapping[str, int]) -> list[Pointer]:
-    """Return what to look at first, the most urgent first.
+def look_first(facts: RunFacts, shown: Mapping[str, int]) -> dict[str, str]:
+    """Return what to look at first, by where it is on the page.
 
     ``shown`` says how many items each gallery holds, by its key.
     """
@@ -310,7 +291,7 @@ def look_first(facts: RunFacts, shown: Mapping[str, int]) -> list[Pointer]:
         ),
         "skipped": (skipped, f"{many(skipped, 'item')} could not be read"),
     }
-    return [Pointer(text, where) for where, (n, text) in told.items() if n]
+    return {where: text for where, (n, text) in told.items() if n}
 
 
 # --- checks and lists ---------------------------------------------------------------
@@ -346,20 +327,16 @@ class CheckWords:
     """Numbers and reservations that fold out."""
 
 
-def check_words(check: Check, kind: str) -> CheckWords:
-    """Return a check for people."""
-    title, state = TITLES[check.name], ORDER[check.ok]
-    if state == "good" and check.name in GOOD:
-        short = GOOD[check.name].format(things=noun(kind))
-        rest = f"{check.sentence} {check.detail}" if check.detail else ""
-        return CheckWords(title, state, short, rest)
-    return CheckWords(title, state, check.sentence, check.detail)
-
-
 def checks_in_order(facts: RunFacts) -> list[CheckWords]:
     """Return the checks, the failed ones first."""
-    made = [check_words(check, facts.kind) for check in facts.checks]
-    return sorted(made, key=lambda c: list(ORDER.values()).index(c.state))
+    made = []
+    for check in sorted(facts.checks, key=lambda check: list(ORDER).index(check.ok)):
+        told, rest = check.sentence, check.detail
+        if check.ok and check.name in GOOD:
+            rest = f"{told} {rest}" if rest else ""
+            told = GOOD[check.name].format(things=noun(facts.kind))
+        made.append(CheckWords(TITLES[check.name], ORDER[check.ok], told, rest))
+    return made
 
 
 LISTS = {
@@ -388,26 +365,16 @@ LISTS = {
 """What a list is for, under which condition, and its promise."""
 
 
-@dataclass(frozen=True)
-class ListWords:
-    """A list with a promise."""
-
-    title: str
-    sentence: str
-
-
-def list_words(found: Promise, kind: str) -> ListWords:
-    """Return a list for people."""
+def list_words(found: Promise, kind: str) -> tuple[str, str]:
+    """Return what a list is for, and its promise."""
     purpose, condition, promise = LISTS[found.name]
     purpose = purpose.format(things=noun(kind, found.n))
     if not found.n:
         told = "No list of them can keep a promise here: the evidence is too thin."
-        return ListWords(f"No {purpose}", told)
+        return f"No {purpose}", told
     level = f"{100 * found.level:g}{SPACE}%"
-    return ListWords(
-        f"{whole(found.n)} {purpose}{condition}",
-        promise.format(level=level, others=noun(kind)),
-    )
+    promise = promise.format(level=level, others=noun(kind))
+    return f"{whole(found.n)} {purpose}{condition}", promise
 
 
 # --- figures and shares -------------------------------------------------------------
@@ -499,11 +466,7 @@ def share_words(facts: RunFacts) -> list[str]:
 
 
 ESTIMATORS = {"model": "by the method itself", "dedpul": "DEDPUL", "bbe": "BBE"}
-
-
-def estimator_words(name: str) -> str:
-    """Return what an estimate of the share is called."""
-    return ESTIMATORS.get(name, readable(name))
+"""What an estimate of the share is called, if not by its name."""
 
 
 def sensitivity_words(rows: Sequence[IfShare], kind: str) -> str:
@@ -577,23 +540,3 @@ def _stage_sentence(name: str, told: Mapping[str, Any], things: str) -> str:
             f"from the {whole(told['negatives'])} negatives ({told['classifier']})."
         )
     return "The model was trained." if name == "fit" else ""
-
-
-@dataclass(frozen=True)
-class StageWords:
-    """A stage with its time and its facts."""
-
-    title: str
-    sentence: str
-    seconds: str
-    facts: Mapping[str, Any]
-
-
-def stage_words(stage: Stage, kind: str) -> StageWords:
-    """Return a stage for the page."""
-    return StageWords(
-        readable(stage.name).capitalize(),
-        stage_sentence(stage, kind),
-        seconds(stage.seconds),
-        {readable(name): value for name, value in stage.facts.items()},
-    )
