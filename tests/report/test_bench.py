@@ -136,8 +136,8 @@ def test_labels_run_from_few_to_many():
 def test_rows_are_told_apart():
     rows = [replace(SPEC.rows[0], name=f"row {i}") for i in range(20)]
     looks = looks_of(replace(SPEC, rows=(*rows, *SPEC.rows[1:])))
-    assert len({(look.color, look.marker) for look in looks.values()}) == 22
-    assert looks["ours"].color == BLUE
+    assert len(set(looks.values())) == 22
+    assert looks["ours"] == (BLUE, "o")
 
 
 def test_which_pictures_a_spec_has_and_what_their_files_are_called(tmp_path):

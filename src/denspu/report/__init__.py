@@ -12,27 +12,15 @@ from typing import TYPE_CHECKING, Any
 from denspu.exceptions import MissingDependencyError
 
 if TYPE_CHECKING:
-    from denspu.report.charts import gallery as gallery
-    from denspu.report.charts import lambda_distributions as lambda_distributions
-    from denspu.report.charts import latent_map as latent_map
-    from denspu.report.charts import most_and_least_normal as most_and_least_normal
-    from denspu.report.charts import roles_of as roles_of
-    from denspu.report.charts import score_histogram as score_histogram
-    from denspu.report.style import new_figure as new_figure
-    from denspu.report.style import save as save
-    from denspu.report.style import styled as styled
-
-_HOME = {
-    "gallery": "charts",
-    "lambda_distributions": "charts",
-    "latent_map": "charts",
-    "most_and_least_normal": "charts",
-    "new_figure": "style",
-    "roles_of": "charts",
-    "save": "style",
-    "score_histogram": "charts",
-    "styled": "style",
-}
+    from denspu.report.charts import (
+        gallery,
+        lambda_distributions,
+        latent_map,
+        most_and_least_normal,
+        roles_of,
+        score_histogram,
+    )
+    from denspu.report.style import new_figure, save, styled
 
 __all__ = [
     "gallery",
@@ -48,10 +36,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'denspu.report' has no attribute {name!r}")
+    home = "style" if name in ("new_figure", "save", "styled") else "charts"
     try:
-        return getattr(import_module(f"denspu.report.{_HOME[name]}"), name)
+        return getattr(import_module(f"denspu.report.{home}"), name)
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             "Pictures need matplotlib: pip install 'denspu[report]'"

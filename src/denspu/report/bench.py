@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence, Sized
-from dataclasses import dataclass
 from html import escape
 from io import BytesIO
+from itertools import cycle, product
 from math import inf, log
 from pathlib import Path
 from statistics import median
@@ -14,7 +14,6 @@ from statistics import median
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.text import Text
 from matplotlib.ticker import NullLocator
 
 from denspu.benchmark.paired import (
@@ -47,13 +46,8 @@ from denspu.report.text import marked
 
 WIDTH, PANEL, LINE = 8.0, 2.9, 0.19
 """Inches: width of a picture, height of a panel, and of a row's name."""
-COLORS = (ORANGE, GREEN, PINK, AMBER, SKY, SOFT_INK)
-MARKERS = "os^Dv"
-ORACLE_MARKERS = "XP*"
-CLOSEST = 0.07
-"""Share of an axis that two labels are apart at least."""
-LOG_FROM = 8
-"""An axis of counts is logarithmic if its ends differ by this factor."""
+HEADING = {"color": INK, "fontstyle": "italic"}
+"""How the name of a group looks, unlike those of rows."""
 PAGE_COLORS = {
     "#ffffff": "var(--paper)",
     INK: "var(--ink)",
@@ -109,30 +103,15 @@ def save_figures(
 # --- what the pictures share --------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Look:
-    """How one row is drawn everywhere."""
-
-    color: str
-    marker: str
-    width: float = 1.2
-
-
-def looks_of(spec: Spec) -> dict[str, Look]:
-    """Return the look of each row: the reference blue, true labels grey."""
-    looks: dict[str, Look] = {}
-    n_oracles = n_others = 0
+def looks_of(spec: Spec) -> dict[str, tuple[str, str]]:
+    """Return colour and marker of each row: the reference blue, true labels grey."""
+    greys = cycle(product("XP*", [GREY]))
+    colors = cycle(product("os^Dv", (ORANGE, GREEN, PINK, AMBER, SKY, SOFT_INK)))
+    looks = {spec.reference or "": (BLUE, "o")}
     for row in spec.rows:
-        if row.oracle != "no":
-            marker = ORACLE_MARKERS[n_oracles % len(ORACLE_MARKERS)]
-            looks[row.name] = Look(GREY, marker)
-            n_oracles += 1
-        elif row.name != spec.reference:
-            lap, i = divmod(n_others, len(COLORS))
-            looks[row.name] = Look(COLORS[i], MARKERS[lap % len(MARKERS)])
-            n_others += 1
-    if spec.reference is not None:
-        looks[spec.reference] = Look(BLUE, "o", 2.2)
+        if row.name != spec.reference:
+            marker, color = next(colors if row.oracle == "no" else greys)
+            looks[row.name] = color, marker
     return looks
 
 
@@ -158,7 +137,8 @@ def _legend_of_rows(
     for group, row in under_headings(rows, [row.group for row in rows]):
         handle = Line2D([], [], lw=0, ms=5, label=group if row is None else row.name)
         if row is not None:
-            handle.set(color=looks[row.name].color, marker=looks[row.name].marker)
+            color, marker = looks[row.name]
+            handle.set(color=color, marker=marker)
         handles.append(handle)
     if printed:
         dotted = Line2D([], [], color=SOFT_INK, ls=":", lw=0.9, label="the paper")
@@ -170,12 +150,7 @@ def _legend_of_rows(
     groups = {row.group for row in rows}
     for text in legend.get_texts():
         if text.get_text() in groups:
-            _as_heading(text)
-
-
-def _as_heading(text: Text) -> None:
-    """Show the name of a group unlike those of rows."""
-    text.set(color=INK, fontstyle="italic")
+            text.set(**HEADING)
 
 
 def _value_of(found: Found, row: Row, task: Task, key: str) -> Value:
@@ -216,15 +191,16 @@ def spread_by_seed(
     found, key = Found(spec, records), metric or spec.metrics[0]
     tasks = [task for task in spec.tasks if _rows_of(found, task, key)]
     _need(tasks, spec, key)
-    lines = [_lines(found, task, key) for task in tasks]
-    heights = [LINE * len(rows) + 0.75 for rows in lines]
+    rows = [_rows_of(found, task, key) for task in tasks]
+    lines = [list(under_headings(one, [row.group for row in one])) for one in rows]
+    heights = [LINE * len(one) + 0.75 for one in lines]
     figure = new_figure(WIDTH, sum(heights) + 0.25)
     with styled():
         panels = figure.subplots(
             len(tasks), 1, squeeze=False, gridspec_kw={"height_ratios": heights}
         )[:, 0]
-        for axes, task, rows in zip(panels, tasks, lines, strict=True):
-            _spread(axes, found, task, rows, key)
+        for axes, task, one in zip(panels, tasks, lines, strict=True):
+            _spread(axes, found, task, one, key)
         last = panels[-1]
         last.scatter([], [], s=17, color=SOFT_INK, alpha=0.65, lw=0, label="one seed")
         last.plot([], [], "|", ms=8, mew=1.4, color=SOFT_INK, label="mean over seeds")
@@ -236,12 +212,6 @@ def spread_by_seed(
     return figure
 
 
-def _lines(found: Found, task: Task, key: str) -> list[tuple[str, Row | None]]:
-    """Return the rows of a panel, and the headings among them."""
-    rows = _rows_of(found, task, key)
-    return list(under_headings(rows, [row.group for row in rows]))
-
-
 def _spread(
     axes: Axes, found: Found, task: Task, lines: list[tuple[str, Row | None]], key: str
 ) -> None:
@@ -249,7 +219,7 @@ def _spread(
     for y, (_, row) in enumerate(lines):
         if row is None:
             continue
-        value, color = _value_of(found, row, task, key), looks[row.name].color
+        value, (color, _) = _value_of(found, row, task, key), looks[row.name]
         if value.mean is not None:
             axes.scatter(
                 value.by_seed, [y] * value.n, s=17, color=color, alpha=0.65, lw=0
@@ -270,7 +240,7 @@ def _spread(
     for tick, (_, row) in zip(axes.yaxis.get_major_ticks(), lines, strict=True):
         if row is None:
             tick.gridline.set_visible(False)
-            _as_heading(tick.label1)
+            tick.label1.set(**HEADING)
         elif row.name == found.spec.reference:
             tick.label1.set(color=INK, fontweight="bold")
 
@@ -310,20 +280,13 @@ def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
             r.seconds["total"] + r.seconds.get("shared_encoder", 0.0)
             for r in found.good(row, task)
         )
-        color, marker = looks[row.name].color, looks[row.name].marker
+        color, marker = looks[row.name]
         bars = tuple([end] for end in value.reach)
         axes.errorbar(x, value.mean, yerr=bars, color=color, elinewidth=0.8)
         axes.scatter(x, value.mean, s=24, color=color, marker=marker, zorder=3)
     axes.set_xscale("log")  # not before: Matplotlib divides by an empty range
     axes.margins(x=0.08, y=0.1)
-    _ticks_of_seconds(axes)
-    axes.set(title=task.name, xlabel="seconds, median")
-    axes.set_ylabel(f"{title_of(key)}, %, worst to best seed")
-
-
-def _ticks_of_seconds(axes: Axes) -> None:
-    """Write seconds as people do, at a few round places."""
-    low, high = axes.get_xlim()
+    low, high = axes.get_xlim()  # seconds as people write them, at few round places
     steps: tuple[float, ...] = (1,)
     if high < 12 * low:
         steps = (1, 1.5, 2, 2.5, 3, 4, 5, 7)
@@ -333,6 +296,8 @@ def _ticks_of_seconds(axes: Axes) -> None:
     ticks = [x for x in places if low <= x <= high]
     axes.set_xticks(ticks, [f"{x:,.4g}" for x in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
+    axes.set(title=task.name, xlabel="seconds, median")
+    axes.set_ylabel(f"{title_of(key)}, %, worst to best seed")
 
 
 # --- a metric against the number of labels ------------------------------------------
@@ -377,7 +342,7 @@ def _labels(axes: Axes, found: Found, tasks: Sequence[Task], key: str) -> None:
     for row in found.spec.rows:
         _label_line(axes, found, row, counted, key)
     places = sorted({count for count, _ in counted})
-    is_log = places[-1] >= LOG_FROM * places[0]
+    is_log = places[-1] >= 8 * places[0]
     if is_log:
         axes.set_xscale("log")
     axes.set_xticks(places, labels_with_room(places, is_log))
@@ -390,7 +355,7 @@ def _labels(axes: Axes, found: Found, tasks: Sequence[Task], key: str) -> None:
 def labels_with_room(places: Sequence[float], is_log: bool) -> list[str]:
     """Return what to write at each tick: nothing where it would touch the last."""
     at = [log(p) if is_log else p for p in places]
-    room = CLOSEST * (at[-1] - at[0])
+    room = 0.07 * (at[-1] - at[0])
     labels, last = [], -inf
     for place, x in zip(places, at, strict=True):
         labels.append(f"{place:,.0f}" if x - last >= room else "")
@@ -401,8 +366,7 @@ def labels_with_room(places: Sequence[float], is_log: bool) -> list[str]:
 def _label_line(
     axes: Axes, found: Found, row: Row, counted: list[tuple[float, Task]], key: str
 ) -> None:
-    look = looks_of(found.spec)[row.name]
-    color, marker = look.color, look.marker
+    color, marker = looks_of(found.spec)[row.name]
     points = [(x, _value_of(found, row, task, key)) for x, task in counted]
     if printed := [(x, v.printed) for x, v in points if v.printed is not None]:
         line = zip(*printed, strict=True)
@@ -418,7 +382,7 @@ def _label_line(
         color=color,
         marker=marker,
         ms=4,
-        lw=look.width,
+        lw=2.2 if row.name == found.spec.reference else 1.2,
         elinewidth=0.8,
     )
 
@@ -437,10 +401,11 @@ def spec_page(spec: Spec, records: Sequence[Record]) -> str:
         parts.append(f"<p>{escape(str(spec.reference))}, in percent points:</p>")
         parts.append(_list(verdicts(spec, found)))
     parts.append("<h2>Table</h2>")
-    parts += [_scroll(table.html()) for table in tables_of(spec, records)]
+    scroll = '<div class="scroll">{}</div>'.format
+    parts += [scroll(table.html()) for table in tables_of(spec, records)]
     if found:
         parts.append("<h2>Comparison, seed by seed</h2>")
-        parts.append(_scroll(differences_grid(spec, found).html()))
+        parts.append(scroll(differences_grid(spec, found).html()))
         parts.append(f'<p class="soft">{escape(how_to_read(spec, found))}</p>')
     for name in figure_names(spec, records):
         parts.append(f"<h2>{CAPTIONS[name]}</h2>")
@@ -458,10 +423,6 @@ def spec_page(spec: Spec, records: Sequence[Record]) -> str:
         f"<title>{escape(spec.title)}</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
-
-
-def _scroll(table: str) -> str:
-    return f'<div class="scroll">{table}</div>'
 
 
 def _list(sentences: Sequence[str]) -> str:

@@ -27,7 +27,6 @@ from denspu.report.style import (
     bare,
     legend_below,
     new_figure,
-    only_axes,
     parts,
     styled,
 )
@@ -126,7 +125,7 @@ def draw_latent_map(figure: FigureBase, Z: Any, roles: Roles, title: str) -> Axe
     Z = check_embedding(Z)
     roles = _check_roles(roles, len(Z))
     points, shares = project(Z)
-    axes = only_axes(figure)
+    axes: Axes = figure.subplots()
     axes.set_title(title)
     for name, role in ROLES.items():
         chosen = points[roles == name]
@@ -226,7 +225,7 @@ def draw_score_histogram(
     """Draw the two distributions and how many of U lie on either side."""
     positive = _numbers(scores_positive, "scores_positive")
     unlabeled = _numbers(scores_unlabeled, "scores_unlabeled")
-    axes = only_axes(figure)
+    axes: Axes = figure.subplots()
     axes.set_title(title)
     edges = bin_edges([positive, unlabeled], threshold)
     draw_density(axes, unlabeled, edges, GREY, f"unlabelled ({len(unlabeled):,})")

@@ -122,12 +122,6 @@ def bare(axes: Axes) -> None:
     axes.spines[:].set_visible(False)
 
 
-def only_axes(figure: FigureBase) -> Axes:
-    """Return new axes that fill a figure or a part of one."""
-    axes: Axes = figure.subplots()
-    return axes
-
-
 def parts(figure: FigureBase, rows: int, columns: int) -> list[FigureBase]:
     """Return the parts of a figure cut into rows and columns, in reading order."""
     cut: Any = figure.subfigures(rows, columns, squeeze=False)
