@@ -137,7 +137,7 @@ def test_declared_negatives_hold_few_positives():
     """False discoveries at most 0.1 × the share of positives; power beyond chance."""
     rng = np.random.default_rng(0)
     wrong, lost, n = [], [], []
-    for _ in range(100):
+    for _ in range(60):
         p, u, y = world(rng)
         found = declared_negatives(p, u, level=0.1)
         wrong.append(y[found.declared].mean() if found.n else 0)
@@ -154,7 +154,7 @@ def test_declared_negatives_hold_few_positives():
 def test_declared_positives_with_u_as_null():
     rng = np.random.default_rng(1)
     wrong, let_in, n = [], [], []
-    for _ in range(100):
+    for _ in range(60):
         _, u, y = world(rng, share=0.1)
         by_row = declared_positives(u, level=0.1)
         let_in.append(by_row.declared[~y].mean())

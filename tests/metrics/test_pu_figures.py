@@ -174,8 +174,8 @@ def simulated(times, prior=0.3, n=60, m=200, groups=False, **options):
 
 
 def test_right_on_average_and_covering():
-    """100 draws: means within 0.01 and 3 errors; 90 % intervals hold 80 to 99 %."""
-    for name, (error, held) in simulated(100).items():
+    """60 draws: means within 0.01 and 3 errors; 90 % intervals hold 80 to 99 %."""
+    for name, (error, held) in simulated(60).items():
         scale = 3.3 if name == "lift" else 1.0
         noise = 3 * error.std() / np.sqrt(len(error))
         if name == "average_precision":  # 60 positives a side: the curve leans up
@@ -186,7 +186,7 @@ def test_right_on_average_and_covering():
 
 def test_groups_are_resampled():
     """Rows of a group score alike: without groups the intervals are far too narrow."""
-    with_groups = simulated(40, groups=True)
+    with_groups = simulated(30, groups=True)
     for name in ("recall", "precision", "roc_auc"):
         assert with_groups[name][1].mean() >= 0.78, name
     p, u, _ = drawn(np.random.default_rng(0), 60, 200, 0.3, groups=True)
@@ -214,7 +214,7 @@ def test_new_rows_cover_the_source():
         "roc_auc": 0.9214,
     }
     held = dict.fromkeys(true, 0)
-    for seed in range(100):
+    for seed in range(60):
         y = rng.random(200) < 0.3
         report = pu_metrics(
             rng.normal(1, 1, 60), rng.normal(size=200) + 2 * y - 1, rows="new",
@@ -222,7 +222,7 @@ def test_new_rows_cover_the_source():
         )  # fmt: skip
         for name, value in true.items():
             held[name] += report[name].low <= value <= report[name].high
-    assert all(0.8 <= count / 100 <= 0.98 for count in held.values()), held
+    assert all(0.8 <= count / 60 <= 0.99 for count in held.values()), held
 
 
 def test_what_makes_intervals_wider():
