@@ -92,9 +92,7 @@ def t_interval(
     return mean(values), quantile * stdev(values) / sqrt(n)
 
 
-def differences(
-    spec: Spec, records: Iterable[Record], metric: str | None = None
-) -> list[Difference]:
+def differences(spec: Spec, records: Iterable[Record]) -> list[Difference]:
     """Return reference minus row, for every other row: by task, then over tasks.
 
     Nothing for a task on which the two have no seed in common, and none over tasks
@@ -102,7 +100,7 @@ def differences(
     """
     if spec.reference is None:
         return []
-    paired = _paired(Found(spec, records), metric or spec.metrics[0])
+    paired = _paired(Found(spec, records), spec.metrics[0])
     judged = Counter(  # over tasks is a question of its own
         task is None
         for row, task, values in paired
@@ -150,9 +148,9 @@ def _paired(found: Found, key: str) -> list[tuple[Row, str | None, list[float]]]
 # --- words --------------------------------------------------------------------------
 
 
-def caption_of(spec: Spec, metric: str | None = None) -> str:
+def caption_of(spec: Spec) -> str:
     """Return the heading of the table of differences."""
-    return f"{spec.reference} minus each row: {title_of(metric or spec.metrics[0])}"
+    return f"{spec.reference} minus each row: {title_of(spec.metrics[0])}"
 
 
 def how_to_read(spec: Spec, found: Sequence[Difference]) -> str:

@@ -79,13 +79,6 @@ def _bullets(sentences: Sequence[str]) -> str:
 
 # --- what must be known to read a table ----------------------------------------------
 
-OURS = ("benchmarks", "specs")
-"""Folders of the specs that come with denspu."""
-NEEDED = {"accuracy", "balanced_accuracy", "recall"}
-"""Figures that tell the classes' sizes."""
-LEAST_GAP = 1e-3
-"""Recalls of the two classes that lie nearer do not tell the classes' sizes."""
-
 
 def alike_but_labels(tasks: Sequence[Task]) -> list[list[Task]]:
     """Return tasks in groups that differ in name and number of labels alone."""
@@ -104,68 +97,48 @@ def task_words(tasks: Sequence[Task]) -> str:
     if task.keep_positive < 1:
         facts.append(f"{100 * task.keep_positive:g} % of the positives kept")
     facts += [task.scenario, task.mechanism.upper()]
-    counts = [
-        f"{t.n_labeled:,}"
-        if isinstance(t.n_labeled, int)
-        else f"{100 * t.n_labeled:g} %"
-        for t in tasks
-    ]
     of = "positives" if task.share_of == "positives" else "training set's size"
-    if all("%" in count for count in counts):
-        labels = f"{', '.join(counts)} of the {of}"
+    counts = [t.n_labeled for t in tasks]
+    words = [f"{c:,}" if isinstance(c, int) else f"{100 * c:g} %" for c in counts]
+    if all("%" in word for word in words):
+        words[-1] += f" of the {of}"
     else:
-        labels = ", ".join(f"{c} of the {of}" if "%" in c else c for c in counts)
-    return f"{', '.join(facts)}; labelled: {labels}"
-
-
-def _tasks(spec: Spec) -> list[str]:
-    if len(spec.tasks) == 1:
-        return [f"Task: {task_words(spec.tasks)}."]
-    return [
-        f"{'; '.join(t.name for t in group)}: {task_words(group)}."
-        for group in alike_but_labels(spec.tasks)
-    ]
+        words = [f"{word} of the {of}" if "%" in word else word for word in words]
+    return f"{', '.join(facts)}; labelled: {', '.join(words)}"
 
 
 def notes_of(spec: Spec, records: Sequence[Record]) -> list[str]:
     """Return what must be known to read a spec's tables, as sentences."""
     found = Found(spec, records)
-    said = _tasks(spec)
+    if len(spec.tasks) == 1:
+        said = [f"Task: {task_words(spec.tasks)}."]
+    else:
+        said = [
+            f"{'; '.join(t.name for t in group)}: {task_words(group)}."
+            for group in alike_but_labels(spec.tasks)
+        ]
     if any(table.has_printed for table in tables_of(spec, records)):
         said.append("In brackets: what the paper prints, and ours minus it.")
-    said.append(f"{_which_seeds(spec)} {_selection(spec)}")
-    said.extend(_tuning(spec))
-    said.extend(_trivial(found))
-    said.extend(_sizes(found))
-    said.extend(_devices(found))
-    said.extend(f"{row.name}: {row.note}" for row in spec.rows if row.note)
-    if spec.note:
-        said.append(spec.note)
+    seeds = [", ".join(map(str, spec.seeds))]
+    seeds += [f"{r.name}: {', '.join(map(str, r.seeds))}" for r in spec.rows if r.seeds]
+    judged = (
+        "Judged are the last epoch's weights, never those of the best epoch on the "
+        "test set"
+    )
+    if own := [row.name for row in spec.rows if row.selection == "label-free"]:
+        judged += (
+            f"; {' · '.join(own)}: those that the method's own label-free rule chose"
+        )
+    said.append(f"Seeds: {'; '.join(seeds)}. {judged}.")
+    said += [*_tuning(spec), *_trivial(found), *_sizes(found), *_devices(found)]
+    said += [f"{row.name}: {row.note}" for row in spec.rows if row.note]
+    said += [spec.note] if spec.note else []
     if found.strangers:
         said.append(
             f"{found.strangers} recorded cells are left out: the spec no longer asks "
             "for them."
         )
     return said
-
-
-def _which_seeds(spec: Spec) -> str:
-    fewer = [row for row in spec.rows if row.seeds is not None]
-    groups = [spec.seeds, *(row.seeds or () for row in fewer)]
-    every, *others = (", ".join(map(str, group)) for group in groups)
-    parts = [f"{row.name}: {some}" for row, some in zip(fewer, others, strict=True)]
-    return f"Seeds: {'; '.join([every, *parts])}."
-
-
-def _selection(spec: Spec) -> str:
-    own = [row.name for row in spec.rows if row.selection == "label-free"]
-    text = "Judged are the last epoch's weights, never those of the best epoch on the "
-    if not own:
-        return f"{text}test set."
-    return (
-        f"{text}test set; {' · '.join(own)}: those that the method's own label-free "
-        "rule chose."
-    )
 
 
 def _tuning(spec: Spec) -> list[str]:
@@ -191,12 +164,10 @@ def _trivial(found: Found) -> list[str]:
             f1 = 2 * share / (1 + share)
             words = f"accuracy {100 * share:.2f}, F1 {100 * f1:.2f}"
             tasks.setdefault(words, []).append(task.name)
-    if not tasks:
-        return []
     said = [f"{words} on {', '.join(names)}" for words, names in tasks.items()]
     if len(tasks) == 1:
         said = list(tasks)
-    return [f"Calling every test row positive: {'; '.join(said)}."]
+    return [f"Calling every test row positive: {'; '.join(said)}."] if said else []
 
 
 def share_of_positives(metrics: Sequence[Mapping[str, float]]) -> float | None:
@@ -204,9 +175,9 @@ def share_of_positives(metrics: Sequence[Mapping[str, float]]) -> float | None:
 
     Accuracy is the mean of both classes' recalls, each weighted by its share.
     """
-    best, gap = None, LEAST_GAP
+    best, gap = None, 1e-3  # recalls that lie nearer do not tell the classes' sizes
     for found in metrics:
-        if not found.keys() >= NEEDED:
+        if not found.keys() >= {"accuracy", "balanced_accuracy", "recall"}:
             continue
         recall = found["recall"]
         of_negatives = 2 * found["balanced_accuracy"] - recall
@@ -227,7 +198,8 @@ def _sizes(found: Found) -> list[str]:
         records = [r for task in found.spec.tasks for r in found.good(row, task)]
         chosen = [r.extra.get("stages", {}).get("select", {}) for r in records]
         if counts := [facts["negatives"] for facts in chosen if "negatives" in facts]:
-            words[row.name] = _span(counts)
+            ends = dict.fromkeys([min(counts), max(counts)])
+            words[row.name] = " to ".join(f"{count:,}" for count in ends)
     if not words:
         return []
     [(usual, _)] = Counter(words.values()).most_common(1)
@@ -235,18 +207,14 @@ def _sizes(found: Found) -> list[str]:
     return [f"Size of Ñ: {'; '.join([usual, *others])}."]
 
 
-def _span(counts: Sequence[int]) -> str:
-    low, high = min(counts), max(counts)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
 def _devices(found: Found) -> list[str]:
+    """Say what seconds are of, on which devices, and which code ran."""
     good = [r for r in found.records.values() if not failed(r)]
     devices = Counter(re.sub(r"\b1 threads$", "1 thread", r.device) for r in good)
     if not devices:
         return []
     names = [
-        name if len(devices) == 1 else f"{name} ({count} cell{'s' * (count > 1)})"
+        name if len(devices) == 1 else f"{name} ({many(count, 'cell')})"
         for name, count in devices.most_common()
     ]
     text = "Seconds: median over seeds"
@@ -261,22 +229,16 @@ def _devices(found: Found) -> list[str]:
             " “+ encoder”: seconds of the encoder that rows share, trained once a seed "
             "for all cells that can."
         )
-    return [text, _commits(good)]
-
-
-def _commits(records: Sequence[Record]) -> str:
-    """Say which versions of the code the records are of."""
-    names = Counter(r.commit.removesuffix("-dirty")[:12] for r in records)
-    text = f"Code: commit{'' if len(names) == 1 else 's'} {', '.join(names)}."
-    dirty = sum(r.commit.endswith("-dirty") for r in records)
-    if not dirty:
-        return text
-    return f"{text[:-1]}; {many(dirty, 'cell')} ran with uncommitted changes."
+    commits = Counter(r.commit.removesuffix("-dirty")[:12] for r in good)
+    code = f"Code: commit{'' if len(commits) == 1 else 's'} {', '.join(commits)}"
+    if dirty := sum(r.commit.endswith("-dirty") for r in good):
+        code += f"; {many(dirty, 'cell')} ran with uncommitted changes"
+    return [text, f"{code}."]
 
 
 def command_of(spec: Spec) -> str:
     """Return the command that makes the records of a spec."""
     path = Path(spec.path or f"{spec.name}.toml")
-    if path.parts[-3:-1] == OURS:
+    if path.parts[-3:-1] == ("benchmarks", "specs"):
         path = Path(*path.parts[-3:])  # wherever the repository lies
     return f"denspu bench run {shlex.quote(str(path))}"

@@ -7,9 +7,10 @@ time: the next run goes on with the cells that are missing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 
 from denspu._machine import resolve_device
@@ -30,8 +31,6 @@ from denspu.exceptions import (
     InvalidParameterError,
     did_you_mean,
 )
-
-Report = Callable[[Cell, Record], None]
 
 
 @dataclass
@@ -63,7 +62,6 @@ def run_specs(
     borrowing: bool = True,
     cell_limit: float | None = None,
     verbose: int = 1,
-    report: Report | None = None,
 ) -> Outcome:
     """Run the cells of specs that have no record yet.
 
@@ -94,8 +92,6 @@ def run_specs(
     cell_limit : float, optional
         Seconds after which a cell is ended and recorded as failed; cells then run in
         processes of their own.
-    report : callable, optional
-        Called with each cell and its record.
     """
     check("budget", budget, Number(0))
     check("jobs", jobs, Whole(1))
@@ -111,7 +107,13 @@ def run_specs(
         )
         for (spec, out), cells in zip(specs, wanted, strict=True)
     ]
-    _refuse_one_file_twice(sheets)
+    for path, same in groupby(sorted(sheets, key=_file), key=_file):
+        first, *others = (sheet.place.spec for sheet in same)
+        if others:
+            raise InvalidParameterError(
+                f"{path} would hold the records of {first} and of {others[0]}. Name "
+                "each spec once, and give each its own file."
+            )
     with ExitStack() as writers:
         for sheet in sheets:
             writers.enter_context(_only_writer(sheet.out))
@@ -140,8 +142,6 @@ def run_specs(
                 outcome.ran += 1
                 outcome.failed += failed(record)
                 advance(job.cell.title)
-                if report is not None:
-                    report(job.cell, record)
         outcome.left = len(pending) - outcome.ran
         outcome.seconds = clock.elapsed()
     return outcome
@@ -366,16 +366,8 @@ class Sheet:
         self.known[record.extra["cell"]] = record
 
 
-def _refuse_one_file_twice(sheets: Sequence[Sheet]) -> None:
-    seen: dict[Path, str] = {}
-    for sheet in sheets:
-        path, name = sheet.out.resolve(), sheet.place.spec
-        if path in seen:
-            raise InvalidParameterError(
-                f"{sheet.out} would hold the records of {seen[path]} and of {name}. "
-                "Name each spec once, and give each its own file."
-            )
-        seen[path] = name
+def _file(sheet: Sheet) -> Path:
+    return sheet.out.resolve()
 
 
 @contextmanager

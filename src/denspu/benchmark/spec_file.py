@@ -191,8 +191,21 @@ def check_spec(spec: Spec, where: str) -> None:
             )
         ran = [t for t in spec.tasks if row.tasks is None or t.name in row.tasks]
         _check_row(row, ran, f"Row {row.name!r} of {where}")
-    _check_groups(spec.rows, where)
-    _check_twins(spec, where)
+    headings = [name for name, _ in groupby(row.group for row in spec.rows)]
+    for name in headings:
+        if headings.count(name) > 1:
+            of = f"of group {name!r}" if name else "without a group"
+            raise InvalidParameterError(
+                f"The rows {of} in {where} do not stand together. Put them below each "
+                "other, or give those further down another group."
+            )
+    seen: dict[str, str] = {}
+    for cell in cells_of(spec):
+        if (other := seen.setdefault(cell.id, cell.title)) != cell.title:
+            raise InvalidParameterError(
+                f"{where} asks for one run twice: {other}, and {cell.title}. Take one "
+                "out."
+            )
 
 
 def _check_task(task: Task, where: str) -> None:
@@ -251,8 +264,17 @@ def _check_row(row: Row, tasks: Sequence[Task], who: str) -> None:
                 "in the row."
             )
     method = _built(entry, row, who)
-    if row.prior == "true" and hasattr(method, "_learns_from_prior"):
-        _refuse_unused_prior(method, row, {task.scenario for task in tasks}, who)
+    if row.prior != "true" or not hasattr(method, "_learns_from_prior"):
+        return
+    for scenario in sorted({task.scenario for task in tasks}):
+        if hasattr(method, "scenario"):
+            method.set_params(scenario=scenario)
+        if not method._learns_from_prior():  # it would go on as if it had none
+            raise InvalidParameterError(
+                f"{who} has prior='true', and {row.method!r} with these parameters "
+                f"makes no use of it on {scenario} data. Leave the prior out, or cut "
+                "at it with cut='true prior'."
+            )
 
 
 def _check_prior(row: Row, entry: Entry, who: str) -> None:
@@ -269,43 +291,6 @@ def _check_prior(row: Row, entry: Entry, who: str) -> None:
             f"{who} has prior={row.prior!r}, and {row.method!r} {needs}: use "
             f"{' or '.join(map(repr, allowed))}."
         )
-
-
-def _refuse_unused_prior(method: Any, row: Row, scenarios: set[str], who: str) -> None:
-    """Refuse a true prior for a row that would go on as if it had none."""
-    for scenario in sorted(scenarios):
-        if hasattr(method, "scenario"):
-            method.set_params(scenario=scenario)
-        if not method._learns_from_prior():
-            raise InvalidParameterError(
-                f"{who} has prior='true', and {row.method!r} with these parameters "
-                f"makes no use of it on {scenario} data. Leave the prior out, or cut "
-                "at it with cut='true prior'."
-            )
-
-
-def _check_groups(rows: Sequence[Row], where: str) -> None:
-    """Refuse a group that begins a second time further down."""
-    headings = [name for name, _ in groupby(row.group for row in rows)]
-    for name in headings:
-        if headings.count(name) > 1:
-            of = f"of group {name!r}" if name else "without a group"
-            raise InvalidParameterError(
-                f"The rows {of} in {where} do not stand together. Put them below each "
-                "other, or give those further down another group."
-            )
-
-
-def _check_twins(spec: Spec, where: str) -> None:
-    """Refuse two rows, or two tasks, that would be the same runs."""
-    seen: dict[str, str] = {}
-    for cell in cells_of(spec):
-        other = seen.setdefault(cell.id, cell.title)
-        if other != cell.title:
-            raise InvalidParameterError(
-                f"{where} asks for one run twice: {other}, and {cell.title}. Take one "
-                "out."
-            )
 
 
 def _refuse_reserved(parameters: Mapping[str, Any], who: str) -> None:
@@ -379,19 +364,14 @@ def _built(entry: Entry, row: Row, who: str) -> Any:
         if rules:
             check_parameters(method)
         for name, allowed in rules.items():
+            value = getattr(method, name)
+            words = [rule for rule in allowed if isinstance(rule, OneOf)]
+            a_word = value == "auto" or any(rule.allows(value) for rule in words)
             for rule in allowed:
-                if isinstance(rule, Part) and _names_a_part(method, name):
-                    kind = cast(Kind, rule.kind)
-                    part = resolve_part(getattr(method, name), kind, argument=name)
+                if isinstance(rule, Part) and not a_word:
+                    part = resolve_part(value, cast(Kind, rule.kind), argument=name)
                     if hasattr(part, "_rules"):
                         check_parameters(part)
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(f"{who} cannot be built. {error}") from None
     return method
-
-
-def _names_a_part(method: Any, name: str) -> bool:
-    """Tell whether a parameter is left to one of its part's names, or an object."""
-    words = [r for r in method._rules[name] if isinstance(r, OneOf)]
-    value = getattr(method, name)
-    return value != "auto" and not any(rule.allows(value) for rule in words)

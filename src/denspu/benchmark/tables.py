@@ -270,72 +270,50 @@ def tables_of(spec: Spec, records: Iterable[Record]) -> list[Table]:
     tasks get one for each data set.
     """
     found = Found(spec, records)
+
+    def walk_keys(tasks: Sequence[Task]) -> list[str]:
+        frame = found.frame[found.frame["task"].isin([t.name for t in tasks])]
+        unasked = [key for key in UNASKED if key not in spec.metrics]
+        return [key for key in unasked if frame[key].notna().any()]
+
     if spec.layout == "metrics":
-        return [_by_metric(found, task) for task in spec.tasks]
+        keys_of = {task: [*spec.metrics, *walk_keys([task])] for task in spec.tasks}
+        return [
+            _table(found, task.name, {title_of(key): (task, key) for key in keys})
+            for task, keys in keys_of.items()
+        ]
     parts = [list(spec.tasks)]
     if len(spec.tasks) > MOST_TASKS:
         names = dict.fromkeys(task.dataset for task in spec.tasks)
         parts = [[t for t in spec.tasks if t.dataset == name] for name in names]
-    keys = [spec.metrics[0], *_walk_keys(found, spec.tasks)]
-    tables = [_by_task(found, key, part) for key in keys for part in parts]
+    tables = []
+    for key in [spec.metrics[0], *walk_keys(spec.tasks)]:
+        for part in parts:
+            title = title_of(key)[0].upper() + title_of(key)[1:]
+            title += f" on {part[0].dataset}" if len(parts) > 1 else ""
+            tables.append(_table(found, title, {t.name: (t, key) for t in part}))
     return [table for table in tables if table.lines]
 
 
-def _walk_keys(found: Found, tasks: Sequence[Task]) -> list[str]:
-    frame = found.frame[found.frame["task"].isin([t.name for t in tasks])]
-    unasked = [key for key in UNASKED if key not in found.spec.metrics]
-    return [key for key in unasked if frame[key].notna().any()]
-
-
-def _by_metric(found: Found, task: Task) -> Table:
-    keys = [*found.spec.metrics, *_walk_keys(found, [task])]
-    lines = [
-        (row, [task], [_value(found, row, task, key) for key in keys])
-        for row in found.spec.rows
-        if found.expected(row, task) or task.name in row.printed
-    ]
-    return _table(found, task.name, [title_of(key) for key in keys], lines)
-
-
-def _by_task(found: Found, key: str, tasks: Sequence[Task]) -> Table:
-    lines = []
+def _table(found: Found, title: str, columns: dict[str, tuple[Task, str]]) -> Table:
+    """Return the rows that have something in these columns."""
+    tasks = list(dict.fromkeys(task for task, _ in columns.values()))
+    of_the_walk = all(key in OF_THE_WALK for _, key in columns.values())
+    lines, groups, has_printed = [], [], False
     for row in found.spec.rows:
-        values = [_value(found, row, task, key) for task in tasks]
-        if key not in OF_THE_WALK or any(v and v.by_seed for v in values):
-            lines.append((row, tasks, values))
-    title = title_of(key)
-    title = title[0].upper() + title[1:]
-    if len(tasks) < len(found.spec.tasks):
-        title += f" on {tasks[0].dataset}"
-    return _table(found, title, [task.name for task in tasks], lines)
-
-
-def _table(
-    found: Found,
-    title: str,
-    columns: Sequence[str],
-    lines: Sequence[tuple[Row, Sequence[Task], Sequence[Value | None]]],
-) -> Table:
-    return Table(
-        title=title,
-        header=["", *columns, "seeds", "seconds"],
-        lines=[
-            [
-                row.name,
-                *("" if v is None else v.words_beside_printed for v in values),
-                *_seeds_and_seconds(found, row, tasks),
-            ]
-            for row, tasks, values in lines
-        ],
-        groups=[row.group for row, _, _ in lines],
-        bold=found.spec.reference,
-        words=2,
-        has_printed=any(
-            v is not None and v.printed is not None
-            for _, _, values in lines
-            for v in values
-        ),
-    )
+        values = [_value(found, row, *column) for column in columns.values()]
+        if found.spec.layout == "metrics":
+            shown = found.expected(row, tasks[0]) or tasks[0].name in row.printed
+        else:
+            shown = not of_the_walk or any(v and v.by_seed for v in values)
+        if shown:
+            words = ["" if v is None else v.words_beside_printed for v in values]
+            asked = [task for task in tasks if found.expected(row, task)]
+            lines.append([row.name, *words, *_seeds_and_seconds(found, row, asked)])
+            groups.append(row.group)
+            has_printed |= any(v and v.printed is not None for v in values)
+    header = ["", *columns, "seeds", "seconds"]
+    return Table(title, header, lines, groups, found.spec.reference, 2, has_printed)
 
 
 def _value(found: Found, row: Row, task: Task, key: str) -> Value | None:
@@ -355,37 +333,40 @@ def _seeds_and_seconds(
     found: Found, row: Row, tasks: Sequence[Task]
 ) -> tuple[str, str]:
     """Say how many seeds there are, what became of the others, and the seconds."""
-    tasks = [t for t in tasks if found.expected(row, t)]
     if not tasks:
         return "", ""
-    counts = [len(found.good(row, t)) for t in tasks]
-    low, high = min(counts), max(counts)
-    seeds = str(low) if low == high else f"{low} to {high}"
     faults: dict[str, list[str]] = {}
     for task in tasks:
         if words := _fault(found, row, task):
             faults.setdefault(words, []).append(task.name)
-    if faults:
-        said = [words + _on(names, len(tasks)) for words, names in faults.items()]
-        seeds += f" ({'; '.join(said)})"
-    return seeds, _seconds([found.good(row, t) for t in tasks])
+    said = []
+    for words, names in faults.items():
+        if len(tasks) > 1:
+            on = " and ".join(names) if len(names) < 3 else f"{len(names)} tasks"
+            words += " on each task" if len(names) == len(tasks) else f" on {on}"
+        said.append(words)
+    by_task = [found.good(row, task) for task in tasks]
+    counts = dict.fromkeys([min(map(len, by_task)), max(map(len, by_task))])
+    seeds = " to ".join(map(str, counts)) + (f" ({'; '.join(said)})" if said else "")
 
+    def medians(key: str) -> list[float]:
+        # Of several tasks the least and the most are shown: a median over all of them
+        # may be a time that none took.
+        times = [[r.seconds[key] for r in rs if key in r.seconds] for rs in by_task]
+        return [median(some) for some in times if some]
 
-def _on(names: Sequence[str], of: int) -> str:
-    """Say on which tasks; nothing where there is one alone."""
-    if of == 1:
-        return ""
-    if len(names) == of:
-        return " on each task"
-    return f" on {' and '.join(names) if len(names) < 3 else f'{len(names)} tasks'}"
+    own, shared = medians("total"), medians("shared_encoder")
+    if not own:
+        return seeds, MISSING
+    encoder = f" + encoder {span_words(shared)}" if shared else ""
+    return seeds, span_words(own) + encoder
 
 
 def _fault(found: Found, row: Row, task: Task) -> str:
     """Say how many cells of a row failed or were not run; empty if none."""
     all_cells, there = found.expected(row, task), found.all_of(row, task)
-    errors = [error_name(r) for r in there if failed(r)]
     said = []
-    if errors:
+    if errors := [error_name(r) for r in there if failed(r)]:
         names = ", ".join(sorted(set(errors)))
         said.append(f"{len(errors)} of {all_cells} failed: {names}")
     if missing := all_cells - len(there):
@@ -397,23 +378,6 @@ def error_name(record: Record) -> str:
     """Return the name of the error that a failed record holds."""
     name = str(record.extra["error"]).split(":", 1)[0].strip().rstrip(".")
     return name if len(name) <= LONGEST_ERROR else f"{name[: LONGEST_ERROR - 1]}…"
-
-
-def _seconds(by_task: Sequence[Sequence[Record]]) -> str:
-    """Return the median seconds, and those of the encoder that rows share.
-
-    Of several tasks the least and the most: a median over all of them may be a time
-    that none took.
-    """
-
-    def medians(key: str) -> list[float]:
-        times = [[r.seconds[key] for r in rs if key in r.seconds] for rs in by_task]
-        return [median(some) for some in times if some]
-
-    own, shared = medians("total"), medians("shared_encoder")
-    if not own:
-        return MISSING
-    return span_words(own) + (f" + encoder {span_words(shared)}" if shared else "")
 
 
 # --- words --------------------------------------------------------------------------
