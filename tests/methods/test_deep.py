@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from tests.small import takes
 from torch import nn
 
 from denspu._machine import MOMENT
@@ -76,9 +77,10 @@ def test_a_method_without_a_use_for_known_negatives_says_so(entry, blobs):
     known[[90, 95]] = True
 
     def fitted(**given):
-        prior = {"prior": 0.6} if entry.needs_prior else {}
+        short = {"prior": 0.6, "gan_epochs": 2, "n_made": 50}
+        short = {name: v for name, v in short.items() if takes(entry, name)}
         model = entry.build(
-            **prior, network="linear", epochs=1, device="cpu", random_state=0
+            **short, network="linear", epochs=1, device="cpu", random_state=0
         )
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")

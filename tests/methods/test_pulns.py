@@ -166,3 +166,11 @@ def test_all_of_u_is_chosen_in_the_warm_up():
     terms = loss(pair, batch)
     assert terms["chosen"] == 1
     assert "reward" not in terms
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_a_network_with_numbers_that_do_not_learn(tiny_images):
+    """The convolutions for colour images hold some that stay zero."""
+    X, y = tiny_images
+    model = make("pulns", prior=0.6, epochs=2, final_epochs=1, warmup=0.0, device="cpu")
+    assert np.isfinite(model.fit(X, y).decision_function(X)).all()

@@ -179,7 +179,8 @@ class EpisodeLoss:
         chance = torch.sigmoid(scores[n:].detach())
         chosen = torch.bernoulli(chance.expand(self.draws, -1))
         chosen = torch.maximum(chosen, self.known[numbers].expand_as(chosen))
-        weights = dict(pair.classifier.named_parameters())
+        named = pair.classifier.named_parameters()
+        weights = {name: weight for name, weight in named if weight.requires_grad}
         logits = cast(Tensor, pair.classifier(x)).float()
         risks = [
             chosen_risk(logits[:n], logits[n:], draw, self.prior) for draw in chosen
