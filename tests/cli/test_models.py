@@ -135,7 +135,7 @@ def test_export(blobs, tmp_path):
         pytest.importorskip(name, reason="pip install 'denspu[onnx]'")
     from denspu.persistence.onnx import session
 
-    model = small("elkan_noto", estimator="logistic").fit(blobs.X, blobs.y)
+    model = small("nnpu").fit(blobs.X, blobs.y)
     save(model, tmp_path / "model")
     rows, file = tmp_path / "rows.npy", tmp_path / "m.onnx"
     rows.write_text("not an array")

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from tests.persistence.onnx.twins import table
 from torch import nn
 
-from denspu import make
+from denspu import make, make_pu
 from denspu.detectors import Mahalanobis
 from denspu.exceptions import InvalidParameterError, ModelFileError
 from denspu.persistence.onnx import export_onnx, session
-from denspu.persistence.onnx.answers import Answers
+from denspu.persistence.onnx.twins import Answers
+from denspu.refinement import EmbeddingRefiner
 
 pytestmark = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+
+
+@cache
+def table():
+    rng = np.random.default_rng(0)
+    y = (np.arange(160) % 2 == 0).astype(int)
+    X = rng.normal(size=(160, 6)) * [1, 2, 3, 50, 1, 1] + 4
+    X[:, :3] += 1.5 * (2 * y - 1)[:, None]
+    return make_pu(X, y, n_labeled=0.4, random_state=0)
 
 
 def needs_onnx():
@@ -26,9 +36,16 @@ def needs_onnx():
 
 @pytest.fixture(scope="module")
 def fitted():
-    model = make("elkan_noto", estimator="logistic", random_state=0, device="cpu")
+    refiner = EmbeddingRefiner(rounds=0, folds=2, n_bags=1)
+    model = make("dens_pu", refiner=refiner, random_state=0, device="cpu")
     model.fit(table().X, table().y, holdout=0.3)
     return model.set_threshold(recall=0.8).calibrate()
+
+
+@pytest.fixture(scope="module")
+def short():
+    model = make("nnpu", prior=0.5, network="linear", epochs=1, random_state=0)
+    return model.set_params(device="cpu").fit(table().X, table().y)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +87,7 @@ def test_the_metadata_tell_what_was_seen(fitted, written):
 
 
 def test_a_graph_that_differs_is_refused_and_leaves_nothing(
-    fitted, tmp_path, monkeypatch
+    short, tmp_path, monkeypatch
 ):
     needs_onnx()
     real = Answers.forward
@@ -81,11 +98,11 @@ def test_a_graph_that_differs_is_refused_and_leaves_nothing(
 
     monkeypatch.setattr(Answers, "forward", off)
     with pytest.raises(ModelFileError, match=r"score differs by up to 1\.00e-02"):
-        export_onnx(fitted, tmp_path / "m.onnx")
+        export_onnx(short, tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_graph_that_decides_otherwise_is_refused(fitted, tmp_path, monkeypatch):
+def test_a_graph_that_decides_otherwise_is_refused(short, tmp_path, monkeypatch):
     needs_onnx()
     real = Answers.forward
 
@@ -95,7 +112,7 @@ def test_a_graph_that_decides_otherwise_is_refused(fitted, tmp_path, monkeypatch
 
     monkeypatch.setattr(Answers, "forward", off)
     with pytest.raises(ModelFileError, match="decides otherwise"):
-        export_onnx(fitted, tmp_path / "m.onnx")
+        export_onnx(short, tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())
 
 
@@ -119,28 +136,28 @@ def test_a_network_that_torch_cannot_export_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_there_is_kept_unless_asked(fitted, tmp_path):
+def test_what_is_there_is_kept_unless_asked(short, tmp_path):
     needs_onnx()
     path = tmp_path / "m.onnx"
     path.write_text("mine")
     with pytest.raises(ModelFileError, match="exists already"):
-        export_onnx(fitted, path)
+        export_onnx(short, path)
     assert path.read_text() == "mine"
     with pytest.raises(ModelFileError, match="is a folder"):
-        export_onnx(fitted, tmp_path, overwrite=True)
+        export_onnx(short, tmp_path, overwrite=True)
     with pytest.raises(ModelFileError, match="does not exist"):
-        export_onnx(fitted, tmp_path / "no" / "m.onnx")
+        export_onnx(short, tmp_path / "no" / "m.onnx")
 
 
-def test_bad_arguments_are_named(fitted, tmp_path):
+def test_bad_arguments_are_named(short, tmp_path):
     needs_onnx()
     path = tmp_path / "m.onnx"
     with pytest.raises(InvalidParameterError, match="opset=7"):
-        export_onnx(fitted, path, opset=7)
+        export_onnx(short, path, opset=7)
     with pytest.raises(InvalidParameterError, match="tolerance=0"):
-        export_onnx(fitted, path, tolerance=0)
+        export_onnx(short, path, tolerance=0)
     with pytest.raises(InvalidParameterError, match="not a PU method"):
         export_onnx(Mahalanobis(), path)
     with pytest.raises(InvalidParameterError, match=r"rows of shape \(6,\)"):
-        export_onnx(fitted, path, sample=np.zeros((3, 5)))
+        export_onnx(short, path, sample=np.zeros((3, 5)))
     assert not list(tmp_path.iterdir())

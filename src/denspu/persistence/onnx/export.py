@@ -8,25 +8,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
 from denspu._files import new_file
+from denspu._typing import FloatArray
 from denspu.exceptions import InvalidParameterError, ModelFileError
 from denspu.methods._base import PUClassifier
-from denspu.persistence.onnx.answers import answers_twin
-from denspu.persistence.onnx.compare import compare
+from denspu.persistence.onnx.arithmetic import Pixels
 from denspu.persistence.onnx.graph import describe, graph_of
 from denspu.persistence.onnx.inputs import InputSpec, as_rows, drawn_rows, input_spec
-from denspu.persistence.onnx.parts.rows import Pixels
-from denspu.persistence.onnx.refusal import require_onnx
+from denspu.persistence.onnx.twins import OUTPUTS, Answers, require_onnx
 
 OPSET, OPSETS = 20, (18, 23)
 TOLERANCE = 1e-3
 RESIZED_TOLERANCE = 2e-2
 """Where the graph shrinks images: pixels halfway between two whole steps are rounded
 either way, as in any two libraries."""
+ALONE = 8
+"""Rows that are also run one by one."""
 ROWS = 256
 """Rows that are drawn, and of given ones compared, at most times four."""
 
@@ -107,7 +110,7 @@ def export_onnx(
     _check_arguments(model, path, opset, tolerance, overwrite)
     spec = input_spec(model, sample)
     rows, source = _rows(model, spec, sample)
-    twin = answers_twin(model, spec.dtype)
+    twin = Answers(model, spec.dtype)
     tolerance = usual_tolerance(twin) if tolerance is None else float(tolerance)
     proto = graph_of(twin, rows, spec, opset, type(model))
     with _in_place(path, overwrite) as work:
@@ -161,10 +164,81 @@ def _rows(model: Any, spec: InputSpec, sample: Any) -> tuple[NDArray[Any], str]:
     return as_rows(sample, spec)[: 4 * ROWS], "given"
 
 
-def usual_tolerance(twin: nn.Module) -> float:
+def usual_tolerance(twin: torch.nn.Module) -> float:
     """Return the largest difference allowed when none is given."""
     resizes = any(
         isinstance(part, Pixels) and part.resizes and part.levels
         for part in twin.modules()
     )
     return RESIZED_TOLERANCE if resizes else TOLERANCE
+
+
+# --- the file's answers beside the model's -------------------------------------------
+
+
+def session(file: str | Path) -> Any:
+    """Return a function from rows to score, probability and decision of a file."""
+    require_onnx()
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = torch.get_num_threads()
+    opened = onnxruntime.InferenceSession(
+        str(file), options, providers=["CPUExecutionProvider"]
+    )
+    name = opened.get_inputs()[0].name
+    return lambda rows: opened.run(list(OUTPUTS), {name: rows})
+
+
+def compare(
+    model: Any, file: Path, spec: InputSpec, rows: NDArray[Any], tolerance: float
+) -> dict[str, float]:
+    """Return the largest differences, or raise where one is too large."""
+    run = session(file)
+    score, probability, decision = run(rows)
+    alone = [run(rows[i : i + 1])[0] for i in range(min(ALONE, len(rows)))]
+    given = spec.for_model(rows)
+    expected = np.asarray(model.decision_function(given), dtype=np.float64)
+    size = np.maximum(1.0, np.abs(expected))
+    mapped = _probability(model, score)
+    found = {
+        "score_difference": _largest((score - expected) / size),
+        "probability_difference": _largest(
+            probability - model.predict_proba(given)[:, 1]
+        ),
+        "batch_difference": _largest(
+            (np.concatenate(alone) - score[: len(alone)]) / size[: len(alone)]
+        ),
+    }
+    # A step of the calibration may lie between two scores that differ by rounding, so
+    # its graph is held against the model's map of the graph's own scores.
+    checked = {
+        "score": found["score_difference"],
+        "probability": _largest(probability - mapped),
+        "score of a row alone": found["batch_difference"],
+    }
+    for what, worst in checked.items():
+        if not worst <= tolerance:
+            raise ModelFileError(
+                f"{type(model).__name__} cannot be exported to ONNX: the graph's "
+                f"{what} differs by up to {worst:.2e} on {len(rows)} rows, and "
+                f"tolerance={tolerance:g}. Nothing was written."
+            )
+    sure = np.abs(expected - model.threshold_) > tolerance * size
+    if np.any(decision[sure] != model.predict(given)[sure]):
+        raise ModelFileError(
+            f"{type(model).__name__} cannot be exported to ONNX: the graph decides "
+            "otherwise on rows away from the threshold. Nothing was written."
+        )
+    return found
+
+
+def _probability(model: Any, scores: FloatArray) -> FloatArray:
+    found = getattr(model, "posterior_", None)
+    return np.asarray(expit(scores) if found is None else found(scores))
+
+
+def _largest(values: FloatArray) -> float:
+    found = float(np.max(np.abs(values)))
+    return found if np.isfinite(found) else float("inf")

@@ -16,8 +16,8 @@ from torch import nn
 
 from denspu._version import __version__
 from denspu.exceptions import ModelFileError
-from denspu.persistence.onnx.answers import OUTPUTS
 from denspu.persistence.onnx.inputs import InputSpec
+from denspu.persistence.onnx.twins import OUTPUTS
 
 TRACED_ROWS = 3
 """Rows of the pass that is recorded; one row would be taken for a fixed number."""

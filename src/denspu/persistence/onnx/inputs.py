@@ -14,7 +14,7 @@ from denspu._validation import check_images, is_frame
 from denspu.encoders import TabularEncoder
 from denspu.exceptions import InvalidParameterError
 from denspu.networks.pixels import PixelScale
-from denspu.persistence.onnx.tables import number_steps, refuse_categories, scaling
+from denspu.persistence.onnx.twins import number_steps, refuse, scaling
 
 IMAGE_TYPES = ("uint8", "uint16", "float32", "float64")
 TABLE_TYPES = ("float32", "float64")
@@ -42,6 +42,9 @@ class InputSpec:
 
 def input_spec(model: Any, sample: Any = None) -> InputSpec:
     """Return what a graph of the model takes; a sample decides the type of numbers."""
+    if model.input_kind_ == "text":
+        refuse(model, "texts become numbers by tables of words, outside the graph",
+               "Embed the texts first and fit on the embeddings")  # fmt: skip
     if model.input_kind_ == "image":
         dtype = _image_type(model) if sample is None else str(np.asarray(sample).dtype)
         _check_type(dtype, IMAGE_TYPES, "images")
@@ -151,10 +154,7 @@ def _cloud(model: Any, n: int) -> tuple[FloatArray, FloatArray]:
 
 def _tabular(model: Any) -> TabularEncoder | None:
     tables = (part for part in parts_of(model) if isinstance(part, TabularEncoder))
-    found = next(tables, None)
-    if found is not None:
-        refuse_categories(found)
-    return found
+    return next(tables, None)
 
 
 def _columns_with_gaps(model: Any) -> list[int]:
