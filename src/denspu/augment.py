@@ -86,12 +86,7 @@ other grey pictures. ``documents``: mild shifts, turns and contrast. ``none``.""
 
 
 class ImageAugment:
-    """Draw one random view of each image of a batch.
-
-    Parameters
-    ----------
-    preset : ImagePreset
-    """
+    """Draw one random view of each image of a batch."""
 
     def __init__(self, preset: ImagePreset) -> None:
         self.preset = preset
@@ -200,19 +195,13 @@ def _erased(images: Tensor, side: float) -> Tensor:
 
 @dataclass(frozen=True)
 class RowAugment:
-    """Draw one random view of each row of a batch.
-
-    Parameters
-    ----------
-    noise : float
-        Standard deviation of Gaussian noise, for columns of variance 1.
-    mask : float
-        Share of values that are taken from another row of the batch, so that each
-        column keeps its distribution (Bahri et al. 2022, SCARF).
-    """
+    """Draw one random view of each row of a batch."""
 
     noise: float = 0.1
+    """Standard deviation of Gaussian noise, for columns of variance 1."""
     mask: float = 0.3
+    """Share of values that are taken from another row of the batch, so that each
+    column keeps its distribution (Bahri et al. 2022, SCARF)."""
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Return views of N×F rows."""

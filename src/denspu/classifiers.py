@@ -117,7 +117,10 @@ class NetworkClassifier(ClassifierMixin, Configured, ABC):
         device = resolve_device(self.device)
         randomness = Randomness(self.random_state)
         groups = validate_groups(groups, len(images))
-        held = self._held_out(positive, groups, randomness)
+        held = np.zeros_like(positive)
+        if self.validation:  # none where a class has too few
+            rng = randomness.numpy("classifier/held out")
+            held = hold_out(positive, groups, self.validation, rng)
         seen = ~held if held.any() else slice(None)  # which copies nothing
         batches = self._batches(images[seen], positive[seen], weight[seen], device)
         hooks = []
@@ -148,15 +151,6 @@ class NetworkClassifier(ClassifierMixin, Configured, ABC):
             return config
         epochs = max(1, self.max_steps // steps_per_epoch)
         return replace(config, epochs=min(config.epochs, epochs))
-
-    def _held_out(
-        self, positive: BoolArray, groups: IntArray | None, randomness: Randomness
-    ) -> BoolArray:
-        """Return which rows training does not see: none where a class has too few."""
-        if self.validation == 0:
-            return np.zeros_like(positive)
-        rng = randomness.numpy("classifier/held out")
-        return hold_out(positive, groups, self.validation, rng)
 
     def _weights(self, positive: BoolArray, images: Any, given: Any) -> FloatArray:
         weight = _check_sample_weight(given, images, dtype=np.float32)

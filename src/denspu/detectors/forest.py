@@ -160,7 +160,6 @@ def depth_for(n_samples: int) -> int:
 
 
 CHUNK_ROWS = 2_048
-ENGINES = ("auto", "numba", "torch")
 
 
 def available_engines() -> tuple[str, ...]:
@@ -179,15 +178,9 @@ def forest_scores(
 ) -> FloatArray:
     """Return the normality of each row of ``Z``, higher = more normal.
 
-    Parameters
-    ----------
-    Z : array, memory map or tensor of shape (n, d)
-        Read in chunks and never copied as a whole.
-    engine : {"auto", "numba", "torch"}, default="auto"
-    device : torch.device or str, default="cpu"
-        Where the torch engine works on arrays; tensors stay where they are.
-    n_jobs : int or None
-        Threads of the numba engine; the scores do not depend on it.
+    Arrays, memory maps and tensors are read in chunks and never copied as a whole. The
+    torch engine works on arrays on ``device``; tensors stay where they are. The numba
+    engine takes ``n_jobs`` threads; the scores do not depend on them.
     """
     on_host = isinstance(Z, np.ndarray)
     if engine == "auto":
@@ -223,10 +216,8 @@ def total_paths(forest: Forest, Z: Any, device: Any = "cpu") -> FloatArray:
     parts = []
     for start in range(0, len(Z), step):
         rows = Z[start : start + step]
-        if not isinstance(rows, Tensor):
-            rows = torch.from_numpy(
-                np.array(rows)
-            )  # a copy: memory maps may be read-only
+        if not isinstance(rows, Tensor):  # a copy: memory maps may be read-only
+            rows = torch.from_numpy(np.array(rows))
         parts.append(walker(rows.to(device, walker.threshold.dtype)).cpu())
     return torch.cat(parts).numpy()
 

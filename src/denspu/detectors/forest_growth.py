@@ -41,16 +41,12 @@ GRID_CELLS = 1 << 21
 
 @dataclass(eq=False)
 class _Level:
-    """The nodes of one level that hold at least two rows, and those rows."""
+    """Nodes of a level by tree, heap number and rows; those of a node side by side."""
 
     rows: IntArray
-    """Row numbers, those of one node side by side."""
     tree: IntArray
-    """Tree of each node."""
     slot: IntArray
-    """Heap number of each node."""
     size: IntArray
-    """Rows of each node."""
 
     @property
     def start(self) -> IntArray:
@@ -66,20 +62,12 @@ def build_forest(
     n_directions: int = 1,
     n_jobs: int | None = None,
 ) -> Forest:
-    """Grow isolation trees on random rows of ``Z``.
+    """Grow isolation trees, each on ``max_samples`` distinct random rows of ``Z``.
 
-    Parameters
-    ----------
-    Z : array or tensor of shape (n, d)
-        Never copied; single values are read.
-    n_trees, max_samples : int
-        Trees, and the distinct rows each one sees (all where there are fewer).
-    n_directions : int, default=1
-        1: a node compares one feature, chosen among those that vary in the node, with
-        a threshold uniform in their range. More: it compares a random combination of
-        that many features (Extended Isolation Forest).
-    n_jobs : int or None
-        Threads; the trees do not depend on it.
+    ``Z`` is never copied; single values are read. A node compares one feature, chosen
+    among those that vary in the node, with a threshold uniform in its range; with more
+    ``n_directions`` a random combination of that many features (Extended Isolation
+    Forest). The trees do not depend on ``n_jobs``.
     """
     n, d = Z.shape
     n_directions = min(n_directions, d)

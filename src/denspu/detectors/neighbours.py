@@ -53,15 +53,7 @@ class Found:
 
 
 class Neighbours:
-    """Reference rows ready to be searched.
-
-    Parameters
-    ----------
-    reference : array of shape (n, d)
-    metric : {"euclidean", "cosine"}
-        With ``"cosine"`` rows are divided by their length.
-    device : torch.device or str
-    """
+    """Reference rows ready to be searched; for ``"cosine"`` divided by their length."""
 
     def __init__(
         self, reference: Any, metric: Metric = "euclidean", device: Any = "cpu"
@@ -69,7 +61,11 @@ class Neighbours:
         self.device = torch.device(device)
         self.metric = metric
         rows = self._to_tensor(reference)
-        self.centre = _centre(rows) if metric == "euclidean" else rows.new_zeros(())
+        self.centre = rows.new_zeros(())
+        if metric == "euclidean":  # far from the origin products lose digits
+            mean = rows.mean(0)
+            far = mean.square().sum() > rows.var(0, correction=0).sum()
+            self.centre = mean if far else torch.zeros_like(mean)
         self._hold(rows)
 
     def _hold(self, rows: Tensor) -> None:
@@ -133,19 +129,12 @@ class Neighbours:
         return torch.matmul(torch.cat([block, one], dim=1), self.table.T, out=out)
 
     def search(
-        self,
-        queries: Any,
-        k: int,
-        *,
-        exclude_self: bool = False,
+        self, queries: Any, k: int, *, exclude_self: bool = False
     ) -> Iterator[Found]:
         """Yield the ``k`` nearest reference rows of each query, block by block.
 
-        Parameters
-        ----------
-        exclude_self : bool
-            The queries are the reference rows themselves: leave each one out of its
-            own neighbours.
+        With ``exclude_self`` the queries are the reference rows themselves, and each is
+        left out of its own neighbours.
         """
         available = len(self) - exclude_self
         if not 1 <= k <= available:
@@ -225,13 +214,6 @@ class Neighbours:
             square[query, place] = difference.square().sum(1)
         square = square.clamp_min(0)
         return square / 2 if self.metric == "cosine" else square.sqrt()
-
-
-def _centre(rows: Tensor) -> Tensor:
-    """Return the mean of rows far from the origin, where products lose digits."""
-    mean = rows.mean(0)
-    far = mean.square().sum() > rows.var(0, correction=0).sum()
-    return mean if far else torch.zeros_like(mean)
 
 
 class KNNDistance(Detector):

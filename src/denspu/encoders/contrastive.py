@@ -227,7 +227,9 @@ class ContrastiveEncoder(Encoder):
         self.views_: ImageAugment | RowAugment
         if self.input_kind_ == "image":
             self.scale_ = PixelScale.of(X)
-            self.preset_ = self._preset(X)
+            kind = "natural" if X.shape[-1] >= 3 else "grey"
+            named = kind if self.augment == "auto" else self.augment
+            self.preset_ = PRESETS[named] if isinstance(named, str) else named
             self.views_ = ImageAugment(self.preset_)
         else:
             self.table_ = TabularEncoder().fit(X)
@@ -243,13 +245,6 @@ class ContrastiveEncoder(Encoder):
     def as_float(self, rows: Tensor) -> Tensor:
         """Return packed rows as a network takes them."""
         return unpack(rows) if self.input_kind_ == "image" else rows
-
-    def _preset(self, images: Any) -> ImagePreset:
-        if isinstance(self.augment, ImagePreset):
-            return self.augment
-        if self.augment != "auto":
-            return PRESETS[self.augment]
-        return PRESETS["natural" if images.shape[-1] >= 3 else "grey"]
 
     def _network(self, data: Tensor, device: torch.device) -> nn.Module:
         name: str = self.network

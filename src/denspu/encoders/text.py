@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from denspu._parameters import About, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
-from denspu._typing import FloatArray, IntArray, RandomState
+from denspu._typing import FloatArray, RandomState
 from denspu._validation import input_kind, validate_X
 from denspu.base import Encoder
 from denspu.exceptions import InvalidInputError
@@ -84,7 +84,10 @@ class TextEncoder(OfTexts):
         check_parameters(self)
         texts = self._checked(X, reset=True)
         randomness = Randomness(self.random_state)
-        learned = texts[_some(len(texts), randomness)]
+        learned = texts
+        if len(texts) > LEARNED_FROM:
+            order = randomness.numpy("texts").permutation(len(texts))
+            learned = texts[np.sort(order[:LEARNED_FROM])]
         self.vectorizer_ = self._vectorizer(learned)
         try:
             weights = self.vectorizer_.fit_transform(learned)
@@ -123,10 +126,3 @@ class TextEncoder(OfTexts):
             max_features=self.max_features,
             sublinear_tf=True,
         )
-
-
-def _some(n: int, randomness: Randomness) -> IntArray:
-    """Return the rows to learn from: all, or a sample in order."""
-    if n <= LEARNED_FROM:
-        return np.arange(n)
-    return np.sort(randomness.numpy("texts").permutation(n)[:LEARNED_FROM])

@@ -68,15 +68,8 @@ def reinforce(scores: Tensor, chosen: Tensor, rewards: Tensor) -> Tensor:
     """Return what REINFORCE descends on, for several draws of the same choices.
 
     - mean_k A_k mean_i log π(a_ik | x_i), with the advantage A_k: the reward of draw k
-    less the mean of all, in units of their spread.
-
-    Parameters
-    ----------
-    scores : Tensor of shape (n,)
-        Logits of being chosen.
-    chosen : Tensor of shape (draws, n)
-        1 for chosen, 0 for not.
-    rewards : Tensor of shape (draws,)
+    less the mean of all, in units of their spread. ``scores`` (n) are logits of being
+    chosen; ``chosen`` (draws × n) holds 1 for chosen, 0 for not.
     """
     spread = rewards.std(unbiased=False).clamp_min(1e-12)
     advantage = ((rewards - rewards.mean()) / spread).detach()
@@ -96,17 +89,8 @@ def self_paced_risk(
     """Return cross-entropy on trusted rows of the pool and nnPU on the rest.
 
     Each part counts by its share τ of the rows: (1 - τ) nnPU(P, rest; π) + τ CE.
-
-    Parameters
-    ----------
-    positive, pool : Tensor
-        Logits.
-    target : Tensor
-        Soft labels of the pool; read where ``trusted`` is 1.
-    trusted : Tensor
-        1 for trusted rows, else 0.
-    prior : float or Tensor
-        Share of positives in the rest of the pool.
+    ``positive`` and ``pool`` are logits, ``target`` soft labels of the pool, read where
+    ``trusted`` is 1; π is the share of positives in the rest of the pool.
     """
     rest = 1 - trusted
     n_rest = rest.sum()

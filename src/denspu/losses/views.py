@@ -63,16 +63,9 @@ def class_alignment(
     with the cosine s_ij of an online view of row i and a target view of row j, and
     c = (1 - p, p). The square root makes far pairs, which may be wrong, pull less.
 
-    Parameters
-    ----------
-    online, target : Tensor of shape (n, d)
-        Predictions of one view, and projections of another.
-    probability : Tensor of shape (n,)
-        Predicted probability p of the positive class.
-    class_weight : float or Tensor
-        w; 0 leaves the views of a row alone (BYOL).
-    agree : float
-        a.
+    ``online`` and ``target`` (n × d) are predictions of one view and projections of
+    another, ``probability`` the predicted p, ``class_weight`` w (0 leaves the views of
+    a row alone, as BYOL does), and ``agree`` a.
     """
     cosine = F.normalize(online, dim=1) @ F.normalize(target, dim=1).T
     own = 2 * (1 - cosine.diagonal()).mean()

@@ -30,19 +30,11 @@ class Batches(Protocol):
 
 
 class TensorBatches:
-    """Shuffled mini-batches over aligned tensors.
+    """Shuffled mini-batches over aligned tensors, perhaps without an incomplete last.
 
-    Parameters
-    ----------
-    *tensors : Tensor
-        Equal first dimension.
-    batch_size : int
-    drop_last : bool
-        Leave out an incomplete last batch.
-    device : torch.device, optional
-        Where batches go; by default where the tensors lie. Tensors too large for the
-        device stay in the computer's memory, and the next batch is gathered while the
-        device works on the last.
+    Batches go to ``device``, by default where the tensors lie. Tensors too large for
+    it stay in the computer's memory, and the next batch is gathered while the device
+    works on the last.
     """
 
     def __init__(
@@ -91,19 +83,10 @@ class TensorBatches:
 
 
 class BalancedBatches:
-    """Mini-batches with as many positives as negatives.
+    """Mini-batches with as many positives as negatives, at least one of each.
 
     Each epoch takes the smaller class whole and a fresh subset of the larger class of
     the same size, as in the paper's ablation studies.
-
-    Parameters
-    ----------
-    *tensors : Tensor
-        Equal first dimension.
-    positive : Tensor of bool
-        Which rows belong to the positive class.
-    batch_size : int
-        Rows in a batch; half of them (rounded down, at least one) from each class.
     """
 
     def __init__(self, *tensors: Tensor, positive: Tensor, batch_size: int) -> None:
@@ -134,20 +117,9 @@ class PUBatches:
     its first steps.
     Batches are ``(rows of P, rows of the pool, their numbers in P, in the pool)``.
 
-    Parameters
-    ----------
-    rows : Tensor
-        All rows, on any device.
-    positive, pool : Tensor of int
-        Row numbers. In the one-sample scenario the pool holds P too.
-    batch_size : int
-        Rows of the pool in a batch.
-    n_positive : int or None
-        Rows of P in a batch; ``None``: their share of the pool, at least 2.
-    steps : int or None
-        Batches of an epoch, at most those of a pass; ``None``: the whole pass.
-    device : torch.device, optional
-        Where batches go.
+    ``positive`` and ``pool`` are row numbers; in the one-sample scenario the pool holds
+    P too. A batch has ``batch_size`` rows of the pool and ``n_positive`` of P (by
+    default their share of the pool, at least 2), an epoch ``steps`` batches.
     """
 
     def __init__(

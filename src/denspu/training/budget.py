@@ -88,24 +88,16 @@ def free_bytes(device: torch.device) -> float:
     if device.type != "cuda":
         return float("inf")
     free, total = torch.cuda.mem_get_info(device)
-    share = _fraction(device)
+    ask = getattr(torch.cuda, "get_per_process_memory_fraction", None)
+    share = float(ask(device)) if ask is not None else 1.0  # what it was limited to
     reserved = torch.cuda.memory_reserved(device)
     unused = reserved - torch.cuda.memory_allocated(device)
     return float(min(free, share * total - reserved) + unused)
 
 
-def _fraction(device: torch.device) -> float:
-    """Return the share of the GPU this process was limited to."""
-    ask = getattr(torch.cuda, "get_per_process_memory_fraction", None)
-    return float(ask(device)) if ask is not None else 1.0
-
-
 def fits(tensor: torch.Tensor, device: torch.device) -> bool:
     """Tell whether a data set may lie on the device for good."""
     return tensor.numel() * tensor.element_size() <= HOLD * free_bytes(device)
-
-
-MOST_PARTS = 64
 
 
 def in_parts(module: nn.Module, x: Tensor, parts: int) -> Tensor:
@@ -127,7 +119,7 @@ class InParts:
 
     def use_less_memory(self) -> bool:
         """Take twice as many parts."""
-        if self.parts >= MOST_PARTS:
+        if self.parts >= 64:
             return False
         self.parts *= 2
         return True

@@ -79,18 +79,15 @@ class PlateauStop(Hook):
     def on_epoch_end(self, state: TrainState) -> None:
         """Compare the epoch, and those of an earlier run, with the best so far."""
         for row in state.history.rows[self.seen :]:
-            self._compare(row[self.plateau.monitor])
+            value = row[self.plateau.monitor]
+            least_gain = abs(self.best) * self.plateau.min_improvement
+            if self.best == float("inf") or value < self.best - least_gain:
+                self.best, self.waited = value, 0
+            else:
+                self.waited += 1
         self.seen = len(state.history)
         if self.waited >= self.plateau.patience:
             state.stop = f"plateau of {self.waited} epochs"
-
-    def _compare(self, value: float) -> None:
-        if value < self.best - abs(self.best) * self.plateau.min_improvement or (
-            self.best == float("inf")
-        ):
-            self.best, self.waited = value, 0
-        else:
-            self.waited += 1
 
 
 class EmaWeights(Hook):
@@ -104,7 +101,8 @@ class EmaWeights(Hook):
 
     def on_train_start(self, state: TrainState) -> None:
         """Start the average at the initial weights."""
-        self.current = [t for t in _tensors(state.module) if t.is_floating_point()]
+        tensors = [*state.module.parameters(), *state.module.buffers()]
+        self.current = [t for t in tensors if t.is_floating_point()]
         self.average = [t.detach().clone() for t in self.current]
 
     def update(self) -> None:
@@ -116,10 +114,6 @@ class EmaWeights(Hook):
         """Replace the weights by their average."""
         with torch.no_grad():
             torch._foreach_copy_(self.current, self.average)
-
-
-def _tensors(module: nn.Module) -> list[Tensor]:
-    return [*module.parameters(), *module.buffers()]
 
 
 COLUMN = "held_out"

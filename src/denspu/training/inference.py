@@ -41,16 +41,9 @@ def in_fixed_batches(
     device: torch.device,
     batch_size: int = 256,
 ) -> FloatArray:
-    """Apply ``module`` to the rows of ``X`` in evaluation mode.
+    """Apply ``module`` in evaluation mode to slices of ``X`` made into its input.
 
-    Parameters
-    ----------
-    module : nn.Module
-        Left on the CPU afterwards, as fitted state is kept there.
-    X : array
-        Sliced by rows.
-    to_tensor : callable
-        Turns a slice of ``X`` into the network's input.
+    It is left on the CPU afterwards, as fitted state is kept there.
     """
     module.eval().to(device)
     outputs = []

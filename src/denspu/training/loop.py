@@ -64,18 +64,9 @@ def train(
 ) -> History:
     """Train ``module`` in place and return what happened.
 
-    Parameters
-    ----------
-    module : nn.Module
-        Moved to ``device`` for training and back to the CPU afterwards.
-    batches : Batches
-        Source of mini-batches, on ``device``.
-    steps : callable or sequence of Step
-        The loss, or several losses with their own parameters (taken in turn).
-    generator : torch.Generator
-        Shuffles the batches.
-    checkpoint : Checkpoint, optional
-        Where the state is kept; training found there goes on.
+    It moves to ``device`` for training and back to the CPU afterwards. ``steps`` is the
+    loss, or several losses with their own parameters, taken in turn. ``generator``
+    shuffles the batches. Training found in ``checkpoint`` goes on.
     """
     module.to(device).train()
     plan = [Step(steps)] if callable(steps) else list(steps)
