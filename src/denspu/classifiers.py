@@ -121,13 +121,21 @@ class NetworkClassifier(ClassifierMixin, Configured, ABC):
         if self.validation:  # none where a class has too few
             rng = randomness.numpy("classifier/held out")
             held = hold_out(positive, groups, self.validation, rng)
-        seen = ~held if held.any() else slice(None)  # which copies nothing
-        batches = self._batches(images[seen], positive[seen], weight[seen], device)
+
+        def tensors(rows: Any) -> Batch:
+            labels, counts = positive[rows], torch.from_numpy(weight[rows])
+            parts = self._to_tensor(images[rows]), torch.from_numpy(labels).float()
+            return tuple(part.to(device) for part in (*parts, counts))
+
+        seen = tensors(~held if held.any() else slice(None))  # which copies nothing
+        batches: Batches = TensorBatches(*seen, batch_size=self.batch_size)
+        ones = seen[1] > 0
+        if self.balance == "batches" and 2 * int(ones.sum()) != len(ones):
+            batches = BalancedBatches(*seen, positive=ones, batch_size=self.batch_size)
         hooks = []
         config = self._within_steps(len(batches))
         if held.any():
-            kept_out = self._tensors(images[held], positive[held], weight[held], device)
-            hooks = [KeepBest(partial(held_out_loss, rows=kept_out))]
+            hooks = [KeepBest(partial(held_out_loss, rows=tensors(held)))]
             config = replace(config, plateau=KeepBest.patience(self.patience))
         with randomness.torch_scope("weights", device):
             self.module_ = self._build()
@@ -157,30 +165,6 @@ class NetworkClassifier(ClassifierMixin, Configured, ABC):
         if self.balance == "weights":
             weight = weight * compute_sample_weight("balanced", positive)
         return weight.astype(np.float32)
-
-    def _batches(
-        self,
-        images: Any,
-        positive: BoolArray,
-        weight: FloatArray,
-        device: torch.device,
-    ) -> Batches:
-        tensors = self._tensors(images, positive, weight, device)
-        if self.balance == "batches" and 2 * positive.sum() != len(positive):
-            return BalancedBatches(
-                *tensors, positive=tensors[1] > 0, batch_size=self.batch_size
-            )
-        return TensorBatches(*tensors, batch_size=self.batch_size)
-
-    def _tensors(
-        self,
-        images: Any,
-        positive: BoolArray,
-        weight: FloatArray,
-        device: torch.device,
-    ) -> Batch:
-        tensors = (torch.from_numpy(positive).float(), torch.from_numpy(weight))
-        return tuple(t.to(device) for t in (self._to_tensor(images), *tensors))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return logits, higher = more positive."""
@@ -228,9 +212,6 @@ def held_out_loss(module: nn.Module, rows: Batch) -> float:
     with looking(module):
         sums = [weighted_logistic_loss(module, part) * len(part[0]) for part in parts]
     return float(sum(sums)) / len(rows[0])
-
-
-NETWORKS = ("cnn", "mlp", "resnet18", "linear")
 
 
 class BackboneClassifier(NetworkClassifier):

@@ -46,13 +46,6 @@ from denspu.training import History, in_fixed_batches
 IMAGE_NETWORKS = {"resnet18": resnet18, "small": small_resnet}
 NETWORKS = (*IMAGE_NETWORKS, "mlp")
 
-SCALE_ROWS = 2000
-"""Rows from which the mean and spread of the pixels are taken."""
-
-COLLAPSE_SAMPLE = 1000
-COLLAPSED = 0.98
-"""Mean cosine of two random rows above which an embedding says nothing."""
-
 
 CONFIG, WEIGHTS = "config.json", "network.safetensors"
 
@@ -190,7 +183,8 @@ class ContrastiveEncoder(Encoder):
         data = self._prepare(X)
         with randomness.torch_scope("weights", device):
             model = ContrastiveModel(self._network(data, device), self.n_projection)
-            model.look_at(self.as_float(data[:: -(-len(data) // SCALE_ROWS)]))
+            # The mean and spread of the pixels are those of some 2,000 rows.
+            model.body.look_at(self.as_float(data[:: -(-len(data) // 2000)]))
             loss = ContrastiveLoss(
                 self.as_float, self.views_, self.temperature, self.positive_weight
             )
@@ -198,21 +192,21 @@ class ContrastiveEncoder(Encoder):
                 self, model, loss, data, positive, randomness, device, deadline
             )
         self.n_parts_ = loss.parts
-        self.module_ = model.without_projector()
+        self.module_ = model.body
         self._warn_if_collapsed(data)
         return self
 
     def _warn_if_collapsed(self, data: Tensor) -> None:
         """Warn when all rows have come to lie at one point of the sphere."""
-        sample = data[:: max(1, len(data) // COLLAPSE_SAMPLE)]
         Z = in_fixed_batches(
             OnSphere(self.module_, False),
-            sample,
+            data[:: max(1, len(data) // 1000)],
             self.as_float,
             device=resolve_device(self.device),
         )
+        # The mean cosine of two random rows: near 1 an embedding says nothing.
         self.mean_cosine_ = float((np.linalg.norm(Z.mean(axis=0))) ** 2)
-        if self.mean_cosine_ > COLLAPSED:
+        if self.mean_cosine_ > 0.98:
             warnings.warn(
                 "The embedding has collapsed: two random rows have a cosine of "
                 f"{self.mean_cosine_:.3f} on average, and nothing can be told apart. "

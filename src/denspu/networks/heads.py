@@ -87,17 +87,9 @@ class ContrastiveModel(nn.Module):
         self.body = Standardised(network)
         self.projector = Projector(self.body.n_features, n_projection)
 
-    def look_at(self, rows: Tensor) -> None:
-        """Learn the scale of the input."""
-        self.body.look_at(rows)
-
     def forward(self, x: Tensor) -> Tensor:
         """Return projections of rows."""
         return cast(Tensor, self.projector(self.body(x)))
-
-    def without_projector(self) -> Standardised:
-        """Return the part that is kept."""
-        return self.body
 
 
 class OnSphere(nn.Module):
