@@ -37,16 +37,6 @@ def overlapping(make_blobs):
 
 
 @pytest.mark.parametrize("key", SMALL)
-def test_it_learns(key, overlapping):
-    model = build(key).fit(overlapping.X, overlapping.y)
-    hidden = overlapping.y == 0
-    truth = overlapping.truth[hidden]
-    scores = model.decision_function(overlapping.X[hidden])
-    assert roc_auc_score(truth, scores) > 0.93
-    assert np.mean((scores > 0) == truth) > 0.82
-
-
-@pytest.mark.parametrize("key", SMALL)
 def test_known_negatives_are_used(key, overlapping):
     """Hidden positives that are called negative fall behind the other hidden ones."""
     X, y, truth = overlapping.X, overlapping.y, overlapping.truth
@@ -93,23 +83,10 @@ def test_bad_estimators(key, blobs):
 
 BAD = [
     ("elkan_noto", {"variant": "weighed"}, "Did you mean 'weighted'"),
-    ("elkan_noto", {"calibration": "platt"}, "'calibration' parameter of ElkanNoto"),
-    ("elkan_noto", {"folds": 1}, "'folds' parameter"),
-    ("rank_pruning", {"noise_rate": 1.0}, "'noise_rate' parameter of RankPruning"),
-    ("pu_bagging", {"n_bags": 0}, "'n_bags' parameter of PUBagging"),
     ("pu_bagging", {"bag_size": 10_000}, "bag_size=10000 asks for more than the 100"),
     ("pu_bagging", {"prior": 0.1}, "prior=0.1 is the share"),
-    ("spy", {"spy_share": 0.0}, "'spy_share' parameter of Spy"),
-    ("spy", {"noise_level": 1.0}, "'noise_level' parameter"),
-    ("rocchio_svm", {"alpha": 0}, "'alpha' parameter of RocchioSVM"),
-    ("rocchio_svm", {"max_rejected": 2}, "'max_rejected' parameter"),
-    ("label_propagation", {"variant": "lgc"}, "Did you mean 'llgc'"),
-    ("label_propagation", {"alpha": 1.0}, "'alpha' parameter"),
     ("density_estimator", {"density": "kernl"}, "no detector called 'kernl'"),
-    ("density_estimator", {"negatives": 0}, "'negatives' parameter"),
-    ("one_class", {"threshold": "heldout"}, "Did you mean 'held_out'"),
     ("one_class", {"detector": "cae"}, "'cae' is an encoder, not a detector"),
-    ("kldce", {"centroid": "mean"}, "'centroid' parameter of KLDCE"),
     ("kldce", {"flip_rate": 0.99}, "flip_rate=0.99 would make 40"),
 ]
 
