@@ -1,9 +1,6 @@
-"""Numbers in words: with their nouns, and as times; what items are called."""
+"""Numbers in words: with their nouns, and as times."""
 
 from __future__ import annotations
-
-NOUNS = {"image": "image", "text": "text", "table": "row", "embedding": "embedding"}
-"""What one item of a kind is called."""
 
 
 def many(n: int, noun: str) -> str:

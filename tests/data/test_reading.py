@@ -208,7 +208,7 @@ def test_chunks_put_together_are_the_whole(tmp_path, kind):
 
 
 @settings(
-    max_examples=30,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -519,13 +519,6 @@ def test_facts_need_neither_scikit_learn_nor_torch(monkeypatch):
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("spec", SETS.values(), ids=list(SETS))
-def test_facts_agree_with_each_other(spec):
-    assert len(set(spec.class_names)) == 10
-    assert all(mirror.endswith("/") for mirror in spec.mirrors)
-    assert (spec.split is None) == (set(spec.sha256) == set(spec.shapes))
-
-
 def test_digits_are_split_by_seed_and_become_pu_data():
     from sklearn.datasets import load_digits
 

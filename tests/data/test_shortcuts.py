@@ -105,12 +105,11 @@ def test_content_is_no_shortcut():
     assert find_shortcuts(P, U) == []
 
 
-@pytest.mark.parametrize("n", [3, 30])
-def test_false_alarms_are_rare(n):
+def test_false_alarms_are_rare():
     """P drawn as U is: at most 1 in 1,000 by design, none in 60 here."""
     alarms = 0
     for seed in range(60):
-        P = images(n, seed=2 * seed)
+        P = images(3 + seed, seed=2 * seed)
         U = images(400, seed=2 * seed + 1)
         alarms += bool(find_shortcuts(P, U))
     assert alarms == 0

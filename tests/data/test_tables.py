@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from denspu import DensPU
 from denspu.data import join, read_items, read_pair
 from denspu.data._tables import raw_chunks, read_raw
 from denspu.exceptions import (
@@ -349,21 +348,3 @@ def test_other_columns_and_kinds_are_refused(tmp_path):
     u = write(tmp_path / "u.csv", "a,b\nx,2\ny,4\n")
     with pytest.raises(InvalidInputError, match=r"'a' is a number .* category.*read_p"):
         join(read_items(p), read_items(u))
-
-
-def test_from_a_file_to_answers(tmp_path):
-    rng = np.random.default_rng(10)
-    truth = rng.random(240) < 0.5
-    labels = truth & (rng.random(240) < 0.5)
-    rows = [
-        f"{rng.normal(4 * t):.4f},{rng.choice(['a', 'b'] if t else ['b', 'c'])},"
-        f"{'' if rng.random() < 0.1 else f'{rng.normal():.4f}'},{int(s)}\n"
-        for t, s in zip(truth, labels, strict=True)
-    ]
-    path = write(tmp_path / "t.csv", "x,kind,noise,y\n" + "".join(rows))
-    X, y, _ = join(read_items(path, label_column="y"))
-    model = DensPU(random_state=0).fit(X, y)
-    assert np.mean(model.predict(X) == truth) > 0.9
-    assert model.feature_names_in_.tolist() == ["x", "kind", "noise"]
-    with pytest.raises(InvalidInputError, match=r"missing \['noise'\]"):
-        model.predict(X[["x", "kind"]])
