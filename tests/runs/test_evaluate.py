@@ -7,8 +7,6 @@ import re
 import warnings
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from sklearn.metrics import (
     average_precision_score,
@@ -28,7 +26,7 @@ from denspu.exceptions import (
 )
 from denspu.metrics import oracle_metrics
 from denspu.runs import Reading, evaluate_files
-from denspu.runs.evaluate import _counted, _draws, _figures
+from denspu.runs.evaluate import _counted, _figures
 
 N = 300
 
@@ -254,21 +252,6 @@ def test_a_model_without_held_out_positives(home, tmp_path):
 # --- files of labels -----------------------------------------------------------------
 
 
-def test_parquet_labels_and_names_of_columns(home, tmp_path):
-    top, truth, _, _ = home
-    table = pa.table({"who": [f"k{i}" for i in range(9)], "is": truth[:9] == 1})
-    pq.write_table(table, tmp_path / "l.parquet")
-    found = evaluate_files(
-        top / "run/model",
-        top / "t.csv",
-        labels=tmp_path / "l.parquet",
-        item_column="who",
-        label_column="is",
-    )
-    assert found.n_matched == 9
-    assert found.n_positive == int(truth[:9].sum())
-
-
 @pytest.mark.parametrize(
     ("text", "error", "said"),
     [
@@ -367,15 +350,6 @@ def test_a_perfect_order_of_few_rows_is_not_certain():
     assert found["roc_auc"].value == found["recall"].high == 1
     assert 0.5 < found["roc_auc"].low < 0.95
     assert 0.5 < found["recall"].low < 0.95
-
-
-def test_draws_do_not_depend_on_how_many_fit_into_memory(monkeypatch):
-    truth, scores = np.array([1, 0, 1, 0]), np.array([3.0, 2.0, 2.0, 1.0])
-    first = _draws(truth, scores, 1.5, 200, np.random.default_rng(0))
-    monkeypatch.setattr("denspu.runs.evaluate.CELLS", 100)
-    again = _draws(truth, scores, 1.5, 200, np.random.default_rng(0))
-    for name, values in first.items():
-        assert np.array_equal(values, again[name])
 
 
 def test_scores_that_differ_in_the_last_bit_are_no_tie():

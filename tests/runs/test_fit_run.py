@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import warnings
 
 import numpy as np
 import pytest
 
 import denspu
 from denspu.data import read_items
-from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
+from denspu.exceptions import InvalidParameterError, LabelError
 from denspu.report.words import result_lines
 from denspu.runs import RunOptions, fit_run, read_input
 from denspu.runs.findings import CHOSEN, COPY, KNOWN, STAGES
@@ -99,16 +98,6 @@ def test_scores_are_every_unlabelled_item_highest_first(made):
     assert [by_id[i] for i in rows.unlabeled.ids] == rows.score_unlabeled.tolist()
 
 
-def test_parquet_says_the_same_as_csv(made):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    top = made[0]
-    table = parquet.read_table(top / "run" / "scores.parquet").to_pydict()
-    found = scores(top / "run")
-    assert table["item"] == [r["item"] for r in found]
-    assert table["score"] == [float(r["score"]) for r in found]
-    assert table["stage"] == [r["stage"] for r in found]
-
-
 def test_the_saved_model_gives_the_scores_again(made):
     """What predict needs lies in the model folder: how to read, and the cut."""
     top, facts, rows, _ = made
@@ -168,22 +157,6 @@ def test_the_facts_are_complete(made):
     assert rows.map_positive.shape == (facts.n_positive, 2)
     assert rows.map_unlabeled.shape == (facts.n_unlabeled, 2)
     assert "variance" in rows.map_note
-
-
-def test_lines_are_told_in_order(made):
-    words = [word for word, _ in made[3]]
-    assert words[:2] == ["reading", "fitting"]
-    assert words[-1] == "open"
-    assert "result" in words
-
-
-def test_warnings_become_sentences_not_python_warnings(tmp_path):
-    make_table(tmp_path / "t.csv", n=64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        facts, _ = fit_run(options(tmp_path))
-    few = [w for w in facts.warnings if "held-out positives" in w]
-    assert len(few) == 1
 
 
 def write_embeddings(tmp_path, copies=0):
@@ -365,22 +338,10 @@ def test_a_prior_that_is_not_learned_with_is_said_once(
     assert [f"{method} learns without a prior" in w for w in found] == [True] * said
 
 
-def test_more_than_there_are_is_refused_before_the_fit(tmp_path):
-    with pytest.raises(InvalidInputError, match="there are 100 items"):
-        fit_run(options(tmp_path, threshold="top=101", **write_embeddings(tmp_path)))
-
-
 def test_a_labelled_positive_cannot_be_a_known_negative(tmp_path):
     make_table(tmp_path / "t.csv", n=48)
     (tmp_path / "no.txt").write_text("r4\n")
     with pytest.raises(LabelError, match="'r4'"):
-        fit_run(options(tmp_path, known_negatives=tmp_path / "no.txt"))
-
-
-def test_known_negatives_that_are_nowhere_are_refused(tmp_path):
-    make_table(tmp_path / "t.csv", n=48)
-    (tmp_path / "no.txt").write_text("x\n")
-    with pytest.raises(InvalidInputError, match="Write them as"):
         fit_run(options(tmp_path, known_negatives=tmp_path / "no.txt"))
 
 
@@ -442,3 +403,15 @@ def test_a_check_that_could_not_be_made_is_neither_good_nor_bad(tmp_path):
     assert check.sentence.startswith("Too few to compare")
     told = [sentence for _, sentence in result_lines(facts, None)]
     assert check.sentence not in told
+
+
+def test_what_reading_shows_to_be_impossible_is_refused_before_the_fit(tmp_path):
+    pair = write_embeddings(tmp_path)
+    with pytest.raises(InvalidInputError, match="there are 100 items"):
+        fit_run(options(tmp_path, threshold="top=101", **pair))
+    (tmp_path / "no.txt").write_text("x\n")
+    with pytest.raises(InvalidInputError, match="Write them as"):
+        fit_run(options(tmp_path, known_negatives=tmp_path / "no.txt", **pair))
+    np.save(tmp_path / "p.npy", np.load(tmp_path / "p.npy")[:9])
+    with pytest.raises(InvalidInputError, match="is chosen with held-out positives"):
+        fit_run(options(tmp_path, threshold="prior", **pair))

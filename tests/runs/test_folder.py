@@ -51,12 +51,6 @@ def test_overwrite_never_deletes_other_things(tmp_path, held):
     assert names(tmp_path) == sorted(held)
 
 
-def test_a_file_in_the_place_is_refused(tmp_path):
-    (tmp_path / "run").write_text("x")
-    with pytest.raises(RunFolderError, match="is a file"):
-        fit_run(options(tmp_path))
-
-
 def test_a_place_that_cannot_be_written_is_told_before_reading(tmp_path):
     (tmp_path / "file").write_text("x")
     told = []

@@ -173,19 +173,6 @@ def test_a_calibrated_model_answers_with_its_own_probabilities(home, tmp_path):
     assert found == model.predict_proba(X)[:, 1].tolist()
 
 
-def test_many_blocks_are_written_in_order(home, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "ROWS", 50)
-    predict_files(home / "table", home / "t.csv", tmp_path / "a.parquet")
-    assert [r["item"] for r in rows_of(tmp_path / "a.parquet")] == [
-        f"k{i}" for i in range(N)
-    ]
-    assert pq.ParquetFile(tmp_path / "a.parquet").num_row_groups == 3
-
-
-def test_ranks():
-    assert ranks(np.array([0.5, 2.0, 0.5, -1.0])).tolist() == [2, 1, 3, 4]
-
-
 def test_skipped_items_are_listed_beside(home, tmp_path):
     folder = tmp_path / "new"
     write_images(folder, 9)
@@ -418,13 +405,6 @@ def test_the_next_chunk_is_read_while_this_one_is_scored(home, tmp_path, monkeyp
     monkeypatch.setattr(_reading, "raw_chunks", noted)
     monkeypatch.setattr(kind, "decision_function", score)
     predict_files(home / "table", home / "t.csv", tmp_path / "a.csv", chunk=50)
-
-
-def test_an_error_of_the_reader_comes_through(home, tmp_path):
-    path = tmp_path / "n.csv"
-    path.write_bytes(b"id,u,v,town\ny,1,2,xyz\xe9\n")
-    with pytest.raises(InvalidInputError, match="byte 0xe9"):
-        predict_files(home / "table", path, tmp_path / "a.csv")
 
 
 # --- memory --------------------------------------------------------------------------
