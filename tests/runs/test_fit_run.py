@@ -10,7 +10,7 @@ import pytest
 
 import denspu
 from denspu.data import read_items
-from denspu.exceptions import InvalidParameterError, LabelError
+from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 from denspu.report.words import result_lines
 from denspu.runs import RunOptions, fit_run, read_input
 from denspu.runs.findings import CHOSEN, COPY, KNOWN, STAGES
