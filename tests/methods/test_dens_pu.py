@@ -462,7 +462,7 @@ def test_what_is_said_of_a_prior_is_about_the_users_u(data):
         model.fit(X, y, known_negative=known, holdout=0.25)
     [text] = [str(w.message) for w in said if w.category is PriorDisagreementWarning]
     assert model.prior_in_unlabeled_ == pytest.approx((0.8 * 140 - 40) / 100)
-    assert "that 72.0% of U are positive" in text
+    assert "that 72.0% of the unlabelled are positive" in text
     of_the_fit = np.array(model.stages_["refine"].facts["estimated_prior"])
     share, low, high = (of_the_fit * 110 - 10) / 100
     assert f"speak for {share:.1%} ({low:.1%} to {high:.1%})" in text
@@ -494,7 +494,7 @@ def test_a_known_prior_is_not_called_extreme(data):
         model = DensPU(prior=0.985, refiner=Centre(), random_state=0).fit(X, y)
     assert model.prior_in_unlabeled_ > 0.97
     assert any("The prior you gave" in str(w.message) for w in said)
-    assert not any("almost all of U" in str(w.message) for w in said)
+    assert not any("almost all of the unlabelled" in str(w.message) for w in said)
 
 
 @pytest.mark.parametrize("kind", [np.float32, Fraction])

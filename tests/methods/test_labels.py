@@ -114,7 +114,7 @@ def test_a_share_that_p_and_u_speak_against_is_told(known, found, interval, word
     [(category, text)] = said
     assert category is PriorDisagreementWarning
     assert words in text
-    assert f"{known:.1%} of U" in text
+    assert f"{known:.1%} of the unlabelled" in text
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_share_that_p_and_u_speak_against_is_told(known, found, interval, word
 def test_an_extreme_share_warns(prior, word):
     said = told(warn_if_extreme, prior)
     assert [category for category, _ in said] == [DegenerateFitWarning] * bool(word)
-    assert all(f"{word} of U for positive" in text for _, text in said)
+    assert all(f"{word} of the unlabelled for positive" in text for _, text in said)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_wide_interval_is_told_with_its_ends(share, low, high, rough):
     [
         (9, 9, False, "Only 9 labelled positives"),
         (9, 90, True, "how many are is what you gave"),
-        (200, 30, False, "U has 30 rows and P 200"),
+        (200, 30, False, "There are 30 unlabelled rows and 200 labelled"),
         (10, 10, False, None),
     ],
 )

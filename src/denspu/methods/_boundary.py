@@ -297,8 +297,8 @@ def judge(
     if auc < np.clip(0.5 + 2 * _auc_error(checks), *CHANCE_AUC):
         warnings.warn(
             f"The boundary ranks held-out positives no better than unlabelled rows "
-            f"(AUC {auc:.2f}, chance is 0.5). Unless almost all of U is positive, its "
-            "negatives are close to random: try another encoder, or check that the "
+            f"(AUC {auc:.2f}, chance is 0.5). Unless almost all of them are positive, "
+            "its negatives are close to random: try another encoder, or check that the "
             "features tell the classes apart.",
             WeakBoundaryWarning,
             stacklevel=2,

@@ -252,7 +252,8 @@ class EstimatorTask:
             mask[free[np.argsort(scores[free], kind="stable")[:count]]] = True
             warnings.warn(
                 f"No unlabelled row looks reliably negative; the {count} that look "
-                "least like P are taken. The features may not tell the classes apart.",
+                "least like positives are taken. The features may not tell the "
+                "classes apart.",
                 SelectionWarning,
                 stacklevel=2,
             )

@@ -168,7 +168,7 @@ def warn_if_extreme(prior: PriorEstimate) -> None:
         return
     what = "none" if share < EXTREME[0] else "all"
     warnings.warn(
-        f"DensPU takes almost {what} of U for positive (estimated share "
+        f"DensPU takes almost {what} of the unlabelled for positive (estimated share "
         f"{share:.4f}, {prior.low:.4f} to {prior.high:.4f}). Either that is so, or the "
         "embedding does not tell the classes apart: look at the ranking before "
         "trusting predict.",
@@ -186,9 +186,9 @@ def warn_if_rough(prior: PriorEstimate) -> None:
     if share < RARE or prior.high - prior.low <= 2 * ROUGH * share:
         return
     warnings.warn(
-        f"The share of positives inside U is known only roughly: {share:.3f}, "
-        f"perhaps {prior.low:.3f} or {prior.high:.3f}. The cut follows it, so that "
-        "predict, and estimates of its quality, may be far off; the ranking in "
+        "The share of positives among the unlabelled is known only roughly: "
+        f"{share:.3f}, perhaps {prior.low:.3f} or {prior.high:.3f}. The cut follows it, "
+        "so that predict, and estimates of its quality, may be far off; the ranking in "
         "decision_function less so. Label more positives, or cut the ranking by what "
         "you know of the share.",
         RoughPriorWarning,
@@ -214,9 +214,9 @@ def warn_if_contradicted(
     if low >= high:  # less than the positives held out, which are no rows of U
         theirs = "hardly any"
     warnings.warn(
-        f"The prior you gave means that {known:.1%} of U are positive; P and U by "
-        f"themselves speak for {theirs}. {why} Yours is taken; without it the fit "
-        "estimates one.",
+        f"The prior you gave means that {known:.1%} of the unlabelled are positive; "
+        f"the data themselves speak for {theirs}. {why} Yours is taken; without it "
+        "the fit estimates one.",
         PriorDisagreementWarning,
         stacklevel=2,
     )
@@ -229,8 +229,8 @@ def warn_if_few(data: PUInput, known: bool = False) -> None:
     """
     n, m = int(data.positive.sum()), int(data.unlabeled.sum())
     if n < FEW_POSITIVES:
-        rough = "the share of positives inside U, and with it the cut, are little more "
-        rough += "than a guess (see prior_interval_)"
+        rough = "the share of positives among the unlabelled, and the cut, are little "
+        rough += "more than a guess (see prior_interval_)"
         if known:
             rough = "who is called positive is little more than a guess, though how "
             rough += "many are is what you gave"
@@ -242,9 +242,9 @@ def warn_if_few(data: PUInput, known: bool = False) -> None:
         )
     if m < n:
         warnings.warn(
-            f"U has {m} rows and P {n}. That is unusual: y is 1 for labelled positives "
-            "and 0 for unlabelled rows. If it is not a mistake, mind that what is said "
-            "of U rests on few rows.",
+            f"There are {m} unlabelled rows and {n} labelled. That is unusual: y is 1 "
+            "for labelled positives and 0 for unlabelled rows. If it is not a mistake, "
+            "mind that what is said of the unlabelled rests on few rows.",
             FewRowsWarning,
             stacklevel=2,
         )
