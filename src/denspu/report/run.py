@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from denspu._files import write_text
 from denspu.exceptions import MissingDependencyError
 from denspu.report import text, words
 from denspu.report.drawings import (
@@ -48,12 +49,7 @@ def write_run_report(path: str | Path, facts: RunFacts, rows: RunRows) -> Path:
     path = Path(path)
     page = render(facts, rows)
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f".{path.name}.part")
-    try:
-        half.write_text(page, encoding="utf-8", errors="replace")
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
+    write_text(path, page, errors="replace")
     return path
 
 
