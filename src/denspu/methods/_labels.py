@@ -188,9 +188,9 @@ def warn_if_rough(prior: PriorEstimate) -> None:
     warnings.warn(
         "The share of positives among the unlabelled is known only roughly: "
         f"{share:.3f}, perhaps {prior.low:.3f} or {prior.high:.3f}. The cut follows "
-        "it, so that predict, and estimates of its quality, may be far off; the ranking "
-        "in decision_function less so. Label more positives, or cut the ranking by "
-        "what you know of the share.",
+        "it, so that predict, and estimates of its quality, may be far off; the "
+        "ranking in decision_function less so. Label more positives, or cut the "
+        "ranking by what you know of the share.",
         RoughPriorWarning,
         stacklevel=2,
     )
