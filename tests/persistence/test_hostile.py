@@ -23,7 +23,14 @@ from denspu import load, save
 from denspu.detectors import ExtendedIsolationForest, IsolationForest, Mahalanobis
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import ModelFileError, ModelVersionWarning
-from denspu.persistence.allowed import INSIDE, LAYERS, SKLEARN
+from denspu.persistence.allowed import (
+    INSIDE,
+    LAYERS,
+    OWN_RULES,
+    SKLEARN,
+    current,
+    find,
+)
 
 rng = np.random.default_rng(0)
 Z = rng.normal(size=(60, 3))
@@ -137,6 +144,9 @@ def test_positions_of_random_generators(place, tmp_path):
 def test_every_foreign_class_has_a_rule():
     for name, rule in {**SKLEARN, **INSIDE, **LAYERS}.items():
         assert callable(rule), name
+    for name in OWN_RULES:  # a class that moves takes its rule along
+        assert find(name) is not None
+        assert current(name) == name
 
 
 def test_settings_that_start_processes_or_read_files_are_taken_back(tmp_path):

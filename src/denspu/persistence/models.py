@@ -12,7 +12,7 @@ import json
 import platform
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,6 @@ FILES = (CONFIG, ARRAYS)
 EXTRAS = ("input.json",)
 """What may lie beside the model and is covered by the manifest: how to read files."""
 FORMAT, VERSION = "denspu model", 1
-
-MINOR_COUNTS = ("scikit-learn",)
-"""Packages whose fitted objects change with the second number of the version."""
 
 HOW = "Load the folder that denspu.save wrote."
 
@@ -182,9 +179,11 @@ def _load(place: Path, device: str | None) -> Any:
         raise ModelFileError(f"{path} does not describe a model. Save it again.")
     _warn_if_other_versions(config["versions"], path)
     try:
-        model = Reader(place / ARRAYS, path).value(config["model"])
+        reader = Reader(place / ARRAYS, path)
+        model = reader.value(config["model"])
         _refuse_others(model, f"{path} describes something else: ")
-        _move(model, device)
+        for part in reader.estimators:
+            _move(part, device)
     except ModelFileError:
         raise
     except WrongArray as error:
@@ -203,6 +202,22 @@ def _load(place: Path, device: str | None) -> Any:
             "or save the model again."
         ) from error
     return model
+
+
+def _move(part: Any, device: str | None) -> None:
+    """Give a part the device, or the CPU where its own is not here."""
+    for name in ("device", "device_"):
+        saved = vars(part).get(name)
+        if not isinstance(saved, str):
+            continue
+        if device is not None:
+            wanted = str(resolve_device(device)) if name == "device_" else device
+            setattr(part, name, wanted)
+            continue
+        try:
+            resolve_device(saved)
+        except DeviceError:
+            setattr(part, name, "cpu")
 
 
 def _refuse_others(model: Any, start: str = "") -> None:
@@ -361,7 +376,7 @@ def _warn_if_other_versions(saved: Any, path: Path) -> None:
         raise ModelFileError(f"{path} names no versions. Save the model again.")
     other = []
     for name, here in versions().items():
-        digits = 2 if name in MINOR_COUNTS else 1
+        digits = 2 if name == "scikit-learn" else 1  # whose objects change with it
         then = re.sub(r"[^\w.+-]", "?", str(saved.get(name, "unknown")))[:30]
         if then.split(".")[:digits] != here.split(".")[:digits]:
             other.append(f"{name} {then} (here {here})")
@@ -372,48 +387,3 @@ def _warn_if_other_versions(saved: Any, path: Path) -> None:
             ModelVersionWarning,
             stacklevel=4,
         )
-
-
-# --- device --------------------------------------------------------------------------
-
-
-def _move(model: Any, device: str | None) -> None:
-    """Give model and parts a device that is here."""
-    for part in _parts(model, set()):
-        for name in ("device", "device_"):
-            saved = vars(part).get(name)
-            if not isinstance(saved, str):
-                continue
-            if device is not None:
-                wanted = str(resolve_device(device)) if name == "device_" else device
-                setattr(part, name, wanted)
-            elif not _is_here(saved):
-                setattr(part, name, "cpu")
-
-
-def _is_here(device: str) -> bool:
-    try:
-        resolve_device(device)
-    except DeviceError:
-        return False
-    return True
-
-
-def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
-    """Yield every estimator inside a model, itself first."""
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, BaseEstimator):
-        yield value
-        for held in vars(value).values():
-            yield from _parts(held, seen)
-    elif type(value) in (list, tuple):
-        for held in value:
-            yield from _parts(held, seen)
-    elif type(value) is dict:
-        for held in value.values():
-            yield from _parts(held, seen)
-    elif type(value).__module__.startswith("denspu.") and hasattr(value, "__dict__"):
-        for held in vars(value).values():
-            yield from _parts(held, seen)

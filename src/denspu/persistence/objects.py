@@ -14,21 +14,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from torch import nn
+from torch import Tensor, nn
 
 from denspu.exceptions import ModelVersionWarning
 from denspu.persistence.rules import random_bits, require
 
 State = dict[str, Any]
 
-_EMPTY_MODULE = nn.Module()
-_KEPT_OF_MODULE = (
-    "training",
-    "_parameters",
-    "_buffers",
-    "_modules",
-    "_non_persistent_buffers_set",
-)
+CHILDREN = {"_parameters": nn.Parameter, "_buffers": Tensor, "_modules": nn.Module}
 
 CACHES: Mapping[str, tuple[str, ...]] = {"denspu.augment:ImageAugment": ("_axes",)}
 """Attributes that are filled again when needed: dictionaries of device tensors."""
@@ -108,24 +101,19 @@ def _add_new_parameters(thing: Any) -> None:
 
 def _module_state(module: nn.Module) -> State:
     state = dict(vars(module))
-    for name, empty in vars(_EMPTY_MODULE).items():
-        if name not in _KEPT_OF_MODULE and state.pop(name, empty) != empty:
-            raise Unsupported(
-                f"has {name.strip('_').replace('_', ' ')}, which are code"
-            )
-    for name in ("_parameters", "_buffers", "_modules"):
-        state[name] = dict(state[name])
-    return state
+    kept = ("training", *CHILDREN, "_non_persistent_buffers_set")
+    for name, empty in vars(nn.Module()).items():
+        if name not in kept and state.pop(name, empty) != empty:
+            hooks = name.strip("_").replace("_", " ")
+            raise Unsupported(f"has {hooks}, which are code")
+    return state | {name: dict(state[name]) for name in CHILDREN}
 
 
 def _check_module(state: State) -> None:
-    kinds = {"_parameters": nn.Parameter, "_modules": nn.Module}
-    for name in ("_parameters", "_buffers", "_modules"):
-        if type(state[name]) is not dict:
-            raise ValueError(f"{name} is no dictionary")
-        kind = kinds.get(name, object)
-        if not all(v is None or isinstance(v, kind) for v in state[name].values()):
-            raise ValueError(f"{name} holds something else")
+    for name, kind in CHILDREN.items():
+        held = state[name]
+        require(type(held) is dict, name)
+        require(all(v is None or isinstance(v, kind) for v in held.values()), name)
 
 
 # --- compiled objects ----------------------------------------------------------------
@@ -191,14 +179,6 @@ def _neighbour_tree(cls: type, state: State) -> Any:
     return tree
 
 
-def _nothing(thing: Any) -> State:
-    return {}
-
-
-def _made(cls: type, state: State) -> Any:
-    return cls()
-
-
 def _csr_state(matrix: Any) -> State:
     parts = {name: getattr(matrix, name) for name in ("data", "indices", "indptr")}
     return {**parts, "shape": tuple(map(int, matrix.shape))}
@@ -209,12 +189,6 @@ def _csr(cls: type, state: State) -> Any:
     matrix: Any = cls(parts, shape=state["shape"])
     matrix.check_format(full_check=True)
     return matrix
-
-
-def _isotonic_state(model: Any) -> State:
-    state = dict(vars(model))
-    state.pop("f_", None)
-    return state
 
 
 def _isotonic(cls: type, state: State) -> Any:
@@ -262,8 +236,14 @@ _FORMS: Mapping[str, tuple[Callable[[Any], State], Callable[[type, State], Any]]
     "numpy.random:RandomState": (_random_state_state, _random_state),
     "scipy.sparse:csr_array": (_csr_state, _csr),
     "scipy.sparse:csr_matrix": (_csr_state, _csr),
-    "sklearn._loss._loss:CyHalfBinomialLoss": (_nothing, _made),
-    "sklearn.isotonic:IsotonicRegression": (_isotonic_state, _isotonic),
+    "sklearn._loss._loss:CyHalfBinomialLoss": (
+        lambda thing: {},
+        lambda cls, state: cls(),
+    ),
+    "sklearn.isotonic:IsotonicRegression": (
+        lambda model: {k: v for k, v in vars(model).items() if k != "f_"},
+        _isotonic,
+    ),
     "sklearn.neighbors:BallTree": (_neighbour_tree_state, _neighbour_tree),
     "sklearn.neighbors:KDTree": (_neighbour_tree_state, _neighbour_tree),
     "sklearn.tree._tree:Tree": (_tree_state, _tree),

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors import safe_open
+from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from denspu.exceptions import ModelFileError
@@ -254,6 +255,8 @@ class Reader:
         self._file, self._config = file, config
         self._entries = set(file.keys())
         self._known: dict[int, Any] = {}
+        self.estimators: list[BaseEstimator] = []
+        """Those made so far."""
 
     def value(self, node: Any) -> Any:
         """Return the value of a tree."""
@@ -347,6 +350,8 @@ class Reader:
         made = put_together(current(name), cls, state)
         check(current(name), made)
         take_back_settings(made)
+        if isinstance(made, BaseEstimator):
+            self.estimators.append(made)
         return made
 
     def _array(self, node: Node) -> Any:
