@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from denspu._files import new_file
 from denspu._typing import FloatArray
+from denspu._version import __version__
 from denspu.exceptions import InvalidParameterError, ModelFileError
 from denspu.methods._base import PUClassifier
 from denspu.persistence.onnx.arithmetic import Pixels
-from denspu.persistence.onnx.graph import describe, graph_of
 from denspu.persistence.onnx.inputs import InputSpec, as_rows, drawn_rows, input_spec
 from denspu.persistence.onnx.twins import OUTPUTS, Answers, require_onnx
 
@@ -171,6 +174,81 @@ def usual_tolerance(twin: torch.nn.Module) -> float:
         for part in twin.modules()
     )
     return RESIZED_TOLERANCE if resizes else TOLERANCE
+
+
+# --- the graph -----------------------------------------------------------------------
+
+
+def graph_of(
+    twin: torch.nn.Module, rows: NDArray[Any], spec: InputSpec, opset: int, kind: type
+) -> Any:
+    """Return the ONNX model of a twin."""
+    # three rows are recorded: one would be taken for a fixed number
+    few = torch.from_numpy(np.resize(rows, (3, *rows.shape[1:])))
+    weight = sum(t.numel() * t.element_size() for t in twin.state_dict().values())
+    if weight > 2e9:
+        raise ModelFileError(
+            f"{kind.__name__} cannot be exported to ONNX: it holds {weight / 1e9:.1f} "
+            "GB, and one file holds 2. Fit on fewer rows or with a smaller network."
+        )
+    with _quiet():
+        try:
+            program = torch.onnx.export(
+                twin,
+                (few,),
+                dynamo=True,
+                opset_version=opset,
+                input_names=[spec.name],
+                output_names=list(OUTPUTS),
+                dynamic_shapes=({0: torch.export.Dim("batch")},),
+                verbose=False,
+            )
+        except torch.onnx.OnnxExporterError as error:
+            reason = str(error.__cause__ or error).strip().partition("\n")[0]
+            raise ModelFileError(
+                f"{kind.__name__} cannot be exported to ONNX: torch's exporter stopped "
+                f"({reason:.200}). A network of your own may hold operations that ONNX "
+                "lacks."
+            ) from error
+    assert program is not None
+    return program.model_proto
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the exporter's notes about itself from the screen."""
+    logger = logging.getLogger("torch.onnx")
+    disabled = logging.root.manager.disable
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(max(disabled, logging.WARNING))
+        try:
+            yield
+        finally:
+            logging.disable(disabled)
+            logger.disabled = False
+
+
+def describe(proto: Any, model: Any, spec: InputSpec, facts: dict[str, Any]) -> None:
+    """Write what the file is into its metadata."""
+    import onnx
+
+    known = {
+        "denspu_version": __version__,
+        "method": type(model).__name__,
+        "input": spec.kind,
+        "threshold": float(model.threshold_),
+        "calibrated": hasattr(model, "posterior_"),
+        **facts,
+    }
+    if spec.columns is not None:
+        known["columns"] = list(spec.columns)
+    words = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in known.items()
+    }
+    onnx.helper.set_model_props(proto, words)
+    proto.producer_name, proto.producer_version = "denspu", __version__
 
 
 # --- the file's answers beside the model's -------------------------------------------

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu._frame import Frame
-from denspu._typing import FloatArray
 from denspu._validation import check_images, is_frame
 from denspu.encoders import TabularEncoder
 from denspu.exceptions import InvalidParameterError
@@ -17,7 +16,6 @@ from denspu.networks.pixels import PixelScale
 from denspu.persistence.onnx.twins import number_steps, refuse, scaling
 
 IMAGE_TYPES = ("uint8", "uint16", "float32", "float64")
-TABLE_TYPES = ("float32", "float64")
 GAPS = 0.05
 """Share of drawn cells left empty in columns that had gaps when the model learned."""
 
@@ -47,31 +45,28 @@ def input_spec(model: Any, sample: Any = None) -> InputSpec:
                "Embed the texts first and fit on the embeddings")  # fmt: skip
     if model.input_kind_ == "image":
         dtype = _image_type(model) if sample is None else str(np.asarray(sample).dtype)
-        _check_type(dtype, IMAGE_TYPES, "images")
+        if dtype not in IMAGE_TYPES:
+            raise InvalidParameterError(
+                f"sample holds images of type {dtype}; an exported graph takes "
+                f"{', '.join(IMAGE_TYPES)}. Convert the sample, and later rows "
+                "likewise."
+            )
         return InputSpec("image", "images", dtype, tuple(model.image_shape_), None)
     names = getattr(model, "feature_names_in_", None)
-    dtype = "float64"
-    if sample is not None and names is None:
-        given = np.asarray(sample)
-        dtype = "float32" if given.dtype == np.float32 else "float64"
+    single = names is None and getattr(sample, "dtype", None) == np.float32
+    dtype = "float32" if single else "float64"
     columns = None if names is None else tuple(map(str, names))
-    return InputSpec("table", "rows", dtype, (int(model.n_features_in_),), columns)
+    shape = (int(model.n_features_in_),)
+    return InputSpec(
+        "table", "rows", "float32" if single else "float64", shape, columns
+    )
 
 
 def _image_type(model: Any) -> str:
     """Guess the pixels' type by the range the model learned."""
     scale = pixel_scale(model)
-    if scale is not None and scale.low == 0:
-        return {255.0: "uint8", 65535.0: "uint16"}.get(scale.high, "float32")
-    return "float32"
-
-
-def _check_type(dtype: str, allowed: tuple[str, ...], what: str) -> None:
-    if dtype not in allowed:
-        raise InvalidParameterError(
-            f"sample holds {what} of type {dtype}; an exported graph takes "
-            f"{', '.join(allowed)}. Convert the sample, and later rows likewise."
-        )
+    whole = {255.0: "uint8", 65535.0: "uint16"} if scale.low == 0 else {}
+    return whole.get(scale.high, "float32")
 
 
 def parts_of(model: Any) -> list[Any]:
@@ -79,14 +74,14 @@ def parts_of(model: Any) -> list[Any]:
     found, names = [model], ("encoder_", "table_", "refiner_", "classifier_")
     for part in found:
         found += [getattr(part, name) for name in names if hasattr(part, name)]
-    first = getattr(model, "estimators_", None) or [getattr(model, "estimator_", None)]
-    return [*found, first[0]]
+    return found
 
 
-def pixel_scale(model: Any) -> PixelScale | None:
-    """Return the range of pixels a model learned, or None."""
+def pixel_scale(model: Any) -> PixelScale:
+    """Return the range of pixels a model learned."""
     scales = (getattr(part, "scale_", None) for part in parts_of(model))
-    return next((scale for scale in scales if isinstance(scale, PixelScale)), None)
+    known = (scale for scale in scales if isinstance(scale, PixelScale))
+    return next(known, PixelScale(0.0, 1.0))
 
 
 # --- rows to compare -----------------------------------------------------------------
@@ -114,50 +109,24 @@ def as_rows(sample: Any, spec: InputSpec) -> NDArray[Any]:
 def drawn_rows(model: Any, spec: InputSpec, n: int, seed: int = 0) -> NDArray[Any]:
     """Return random rows in the range of those the model learned from."""
     rng = np.random.default_rng(seed)
-    if spec.kind == "image":
-        return _drawn_images(model, spec, n, rng)
-    centre, spread = _cloud(model, spec.shape[0])
+    if spec.kind == "image":  # noise of all brightnesses and contrasts
+        level = rng.random((n, 1, 1, 1))
+        noise = rng.normal(size=(n, *spec.shape)) * rng.random((n, 1, 1, 1)) / 3
+        scale = pixel_scale(model)
+        values = np.clip(level + noise, 0, 1) * (scale.high - scale.low) + scale.low
+        if spec.dtype.startswith("uint"):
+            values = values.round().clip(0, np.iinfo(spec.dtype).max)
+        return values.astype(spec.dtype)
+    centre, spread, gaps = 0.0, 1.0, []
+    table = next((p for p in parts_of(model) if isinstance(p, TabularEncoder)), None)
+    unlabeled = getattr(getattr(model, "detector_", None), "unlabeled_", None)
+    if table is not None:
+        _, scaler, indicator = number_steps(table)
+        centre, spread = scaling(scaler)
+        gaps = [] if indicator is None else list(indicator.features_)
+    elif unlabeled is not None and unlabeled.shape[1:] == spec.shape:
+        centre, spread = unlabeled.mean(axis=0), unlabeled.std(axis=0)
     rows = centre + spread * rng.normal(size=(n, *spec.shape))
-    for column in _columns_with_gaps(model):
+    for column in gaps:
         rows[rng.random(n) < GAPS, column] = np.nan
     return rows.astype(spec.dtype)
-
-
-def _drawn_images(
-    model: Any, spec: InputSpec, n: int, rng: np.random.Generator
-) -> NDArray[Any]:
-    """Return noise of all brightnesses and contrasts."""
-    level = rng.random((n, 1, 1, 1))
-    noise = rng.normal(size=(n, *spec.shape)) * rng.random((n, 1, 1, 1)) / 3
-    scale = pixel_scale(model) or PixelScale(0.0, 1.0)
-    values = np.clip(level + noise, 0, 1) * (scale.high - scale.low) + scale.low
-    if spec.dtype.startswith("uint"):
-        values = values.round().clip(0, np.iinfo(spec.dtype).max)
-    return values.astype(spec.dtype)
-
-
-def _cloud(model: Any, n: int) -> tuple[FloatArray, FloatArray]:
-    """Return where the columns lie and how far they spread, as far as is known."""
-    table = _tabular(model)
-    if table is not None:
-        centre, spread = scaling(number_steps(table)[1])
-        if len(centre) == n:
-            return np.asarray(centre), np.asarray(spread)
-    scale: Any = getattr(model, "scale_", None)  # of the identity encoder's rows
-    if hasattr(scale, "centre") and len(scale.centre) == n:
-        return scale.centre, np.full(n, scale.spread)
-    rows = getattr(getattr(model, "detector_", None), "unlabeled_", None)
-    if rows is not None and rows.shape[1] == n:
-        return rows.mean(axis=0), rows.std(axis=0)
-    return np.zeros(n), np.ones(n)
-
-
-def _tabular(model: Any) -> TabularEncoder | None:
-    tables = (part for part in parts_of(model) if isinstance(part, TabularEncoder))
-    return next(tables, None)
-
-
-def _columns_with_gaps(model: Any) -> list[int]:
-    table = _tabular(model)
-    indicator = None if table is None else number_steps(table)[2]
-    return [] if indicator is None else [int(i) for i in indicator.features_]
