@@ -12,15 +12,13 @@ from matplotlib.image import imread
 
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 from denspu.report import (
-    gallery,
     lambda_distributions,
     latent_map,
-    most_and_least_normal,
     new_figure,
     roles_of,
     save,
-    score_histogram,
 )
+from denspu.report.charts import draw_most_and_least_normal, draw_score_histogram
 from denspu.report.style import ROLES
 from denspu.runs.findings import project
 
@@ -32,10 +30,6 @@ def cloud():
     rng = np.random.default_rng(0)
     roles = np.repeat(list(COUNTS), list(COUNTS.values()))
     return rng.normal(size=(len(roles), 6)), roles
-
-
-def captions_of(figure):
-    return [axes.get_xlabel() for axes in figure.axes]
 
 
 # --- the map ------------------------------------------------------------------------
@@ -110,33 +104,25 @@ def test_roles_of_a_fit_and_of_refined_labels():
 # --- distributions ------------------------------------------------------------------
 
 
-def test_histogram_counts_on_both_sides_of_its_line():
-    axes = score_histogram([2.0, 3.0], [0.0, 0.5, 1.25, 2.0, 3.0], 1.25).axes[0]
-    (line,) = axes.lines
-    assert list(line.get_xdata()) == [1.25, 1.25]
-    told = [text.get_text() for text in axes.texts]
-    assert told == ["outside\n2 of U", "inside\n3 of U"]
-
-
-def test_histogram_shows_shares_whatever_one_wild_score():
+def test_histogram_shows_shares_on_both_sides_of_its_line():
     rng = np.random.default_rng(0)
     positive = rng.normal(1, 1, 80)
     unlabeled = np.r_[rng.normal(0, 1, 999), -1e6]
-    axes = score_histogram(positive, unlabeled, 0.3).axes[0]
-    assert axes.get_xlim()[0] > -10
+    figure = new_figure()
+    draw_score_histogram(figure, positive, unlabeled, 0.3)
+    (axes,) = figure.axes
+    (line,) = axes.lines
+    assert list(line.get_xdata()) == [0.3, 0.3]
+    n = int((unlabeled < 0.3).sum())
+    told = [text.get_text() for text in axes.texts]
+    assert told == [f"outside\n{n} of U", f"inside\n{1000 - n} of U"]
+    assert axes.get_xlim()[0] > -10, "whatever one wild score"
     for patch, scores in zip(axes.patches[::2], (unlabeled, positive), strict=True):
         heights, edges, _ = patch.get_data()
         area = heights * np.diff(edges)
         assert area.sum() == pytest.approx(1, abs=0.02)
         below = edges[1:] <= 0.3 + 1e-9
         assert area[below].sum() == pytest.approx(np.mean(scores < 0.3), abs=0.02)
-
-
-def test_histogram_takes_equal_scores_and_refuses_what_is_no_list_of_numbers():
-    score_histogram([1.0], [1.0, 1.0], 1.0).draw_without_rendering()
-    for bad in ([], [np.nan], [[1.0, 2.0]]):
-        with pytest.raises(InvalidInputError, match="scores_positive"):
-            score_histogram(bad, [1.0], 0.0)
 
 
 def test_lambda_panels_hold_their_distributions():
@@ -157,56 +143,16 @@ def test_lambda_panels_hold_their_distributions():
 # --- thumbnails ---------------------------------------------------------------------
 
 
-def test_gallery_shows_images_in_order_on_one_scale():
-    images = np.stack([np.full((3, 4), v, dtype=np.uint8) for v in (0, 51, 255)])
-    axes = gallery(images, "Three", columns=2).axes
-    shown = [np.asarray(one.images[0].get_array()).mean() for one in axes[:3]]
-    assert shown == pytest.approx([0, 0.2, 1])
-    assert all(one.images[0].get_clim() == (0, 1) for one in axes[:3])
-    assert not axes[3].images
-    floats = gallery(np.array([[[-4.0, 0]], [[12, 4]]]), "t").axes
-    pixels = [np.asarray(one.images[0].get_array()) for one in floats]
-    np.testing.assert_allclose(pixels, [[[0, 0.25]], [[1, 0.5]]])
-
-
-def test_gallery_takes_grey_and_colour():
-    for channels, shape in ((1, (5, 5)), (2, (5, 5)), (3, (5, 5, 3))):
-        images = np.zeros((2, 5, 5, channels), dtype=np.uint8)
-        assert gallery(images, "t").axes[0].images[0].get_array().shape == shape
-
-
-def test_captions_are_shown_as_they_are_one_an_image():
-    captions = ["$x^2$", "scan-2023-11-04-left.png", 7]
-    figure = gallery(np.zeros((3, 4, 4)), "50 $ and 60 $", captions)
-    assert captions_of(figure) == ["$x^2$", "scan-20…ft.png", "7"]
-    texts = [*(axes.xaxis.label for axes in figure.axes), figure._suptitle]
-    assert not any(text.get_parse_math() for text in texts)
-    with pytest.raises(InvalidInputError, match="3 images and 2 captions"):
-        gallery(np.zeros((3, 4, 4)), "t", ["a", "b"])
-    with pytest.raises(InvalidParameterError, match="columns=0"):
-        gallery(np.zeros((3, 4, 4)), "t", columns=0)
-
-
 def test_most_and_least_normal_falls_in_reading_order():
-    scores = np.array([0.5, 3.0, -2.0, 1.0, 0.0, 2.0, -1.0])
-    images = np.ones((7, 2, 2)) * scores[:, None, None]
-    figure = most_and_least_normal(images, scores, 8)
-    assert captions_of(figure) == ["3.00", "2.00", "1.00", "0.00", "-1.00", "-2.00"]
+    scores = np.random.default_rng(0).permutation(20).astype(float)
+    images = np.ones((20, 2, 2)) * scores[:, None, None]
+    figure = new_figure()
+    draw_most_and_least_normal(figure, images, scores, [f"{s:g}" for s in scores], 4)
+    captions = [axes.get_xlabel() for axes in figure.axes]
+    assert captions == [*map(str, range(19, 11, -1)), *map(str, range(7, -1, -1))]
     light = [np.asarray(a.images[0].get_array()).mean() for a in figure.axes]
     assert light == sorted(light, reverse=True)
-    moved = most_and_least_normal(
-        np.zeros((4, 2, 2)), [1.0, 4.0, 3.0, 2.0], 2, captions=list("abcd")
-    )
-    assert captions_of(moved) == ["b", "c", "d", "a"]
-
-
-def test_most_and_least_normal_refuses_bad_scores():
-    with pytest.raises(InvalidInputError, match="one number an image"):
-        most_and_least_normal(np.zeros((4, 2, 2)), [1.0, 2.0])
-    with pytest.raises(InvalidInputError, match="without NaN"):
-        most_and_least_normal(np.zeros((2, 2, 2)), [1.0, np.nan])
-    with pytest.raises(InvalidParameterError, match="n=0"):
-        most_and_least_normal(np.zeros((2, 2, 2)), [1.0, 2.0], 0)
+    assert light[0] == 1
 
 
 # --- files and footprints -----------------------------------------------------------

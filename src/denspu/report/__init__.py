@@ -12,25 +12,15 @@ from typing import TYPE_CHECKING, Any
 from denspu.exceptions import MissingDependencyError
 
 if TYPE_CHECKING:
-    from denspu.report.charts import (
-        gallery,
-        lambda_distributions,
-        latent_map,
-        most_and_least_normal,
-        roles_of,
-        score_histogram,
-    )
+    from denspu.report.charts import lambda_distributions, latent_map, roles_of
     from denspu.report.style import new_figure, save, styled
 
 __all__ = [
-    "gallery",
     "lambda_distributions",
     "latent_map",
-    "most_and_least_normal",
     "new_figure",
     "roles_of",
     "save",
-    "score_histogram",
     "styled",
 ]
 

@@ -29,33 +29,17 @@ from denspu.report.charts import (
     draw_most_and_least_normal,
     draw_score_histogram,
     latent_map,
-    most_and_least_normal,
     roles_of,
-    score_histogram,
 )
-from denspu.report.style import new_figure, parts, save, styled
+from denspu.report.style import new_figure, save, styled
 from denspu.report.text import SPACE
-from denspu.report.words import stage_sentence
+from denspu.report.words import figure_words, stage_sentence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
 SHARE_LABELED = 0.2
-
-MAP_TITLE = "Map of the images"
-HISTOGRAM_TITLE = "How normal is each image?"
-HELD_OUT = "labelled positives, held out"
-
-METRICS = {
-    "accuracy": ("accuracy", "share of answers that are right"),
-    "precision": ("precision", "share of those called positive that are"),
-    "recall": ("recall", "share of the positives that are found"),
-    "f1": ("F1", "precision and recall in one figure"),
-    "balanced_accuracy": ("balanced accuracy", "mean of the shares found, per class"),
-    "roc_auc": ("ROC AUC", "a positive ranks above a negative this often"),
-    "average_precision": ("average precision", "mean precision down the ranking"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,22 +119,24 @@ def run_demo(out: Path, random_state: int = 0) -> DemoResult:
 def draw_demo(model: DensPU, X: Any, y: Any, captions: list[str]) -> dict[str, Figure]:
     """Draw each picture by itself, and all side by side, 1,600 pixels wide."""
     cloud = model.encoder_.transform(X), roles_of(model, y)
-    threshold = float(model.detector_.threshold_)
-    scores = model.held_out_scores_, model.unlabeled_scores_, threshold
-    images = X[model.unlabeled_index_], model.unlabeled_scores_
-    overview = new_figure(8, 3.5)
+    of_u = model.unlabeled_scores_
+    scores = model.held_out_scores_, of_u, float(model.detector_.threshold_)
+    images = X[model.unlabeled_index_], of_u, captions
+    title = "Map of the images"
+    overview, alone = new_figure(8, 3.5), new_figure(4.6, 3.4)
+    rows = new_figure(6.8, 2.3)
     with styled():
-        left, middle, right = parts(overview, 1, 3)
-        draw_latent_map(left, *cloud, MAP_TITLE)
-        draw_score_histogram(middle, *scores, HISTOGRAM_TITLE, HELD_OUT)
-        draw_most_and_least_normal(right, *images, 8, captions, columns=4)
+        left, middle, right = overview.subfigures(1, 3, squeeze=False)[0]
+        draw_latent_map(left, *cloud, title)
+        for figure in (middle, alone):
+            draw_score_histogram(figure, *scores)
+        draw_most_and_least_normal(right, *images, 4)
+        draw_most_and_least_normal(rows, *images, 8)
     return {
         "overview": overview,
-        "latent-map": latent_map(*cloud, title=MAP_TITLE),
-        "score-histogram": score_histogram(
-            *scores, title=HISTOGRAM_TITLE, positive_label=HELD_OUT
-        ),
-        "most-and-least-normal": most_and_least_normal(*images, captions=captions),
+        "latent-map": latent_map(*cloud, title=title),
+        "score-histogram": alone,
+        "most-and-least-normal": rows,
     }
 
 
@@ -198,8 +184,9 @@ def _metric_table(result: DemoResult) -> Table:
     table.add_column("figure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("in words")
-    for key, (name, meaning) in METRICS.items():
-        table.add_row(name, f"{result.metrics[key]:.3f}", meaning)
+    for key, value in result.metrics.items():
+        name, meaning = figure_words(key)
+        table.add_row(name, f"{value:.3f}", meaning)
     table.add_section()
     share = result.test_positive_share
     table.add_row(

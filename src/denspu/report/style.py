@@ -15,7 +15,7 @@ from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.transforms import ScaledTranslation
 
@@ -120,12 +120,6 @@ def bare(axes: Axes) -> None:
     """Take away ticks and frame: for maps and images."""
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
-
-
-def parts(figure: FigureBase, rows: int, columns: int) -> list[FigureBase]:
-    """Return the parts of a figure cut into rows and columns, in reading order."""
-    cut: Any = figure.subfigures(rows, columns, squeeze=False)
-    return list(cut.ravel())
 
 
 def legend_below(axes: Axes, points: float, **options: Any) -> Legend:
