@@ -42,8 +42,7 @@ from denspu.training import (
     in_fixed_batches,
     train,
 )
-from denspu.training.batches import Batch
-from denspu.training.inference import LOOK, looking
+from denspu.training.batches import LOOK, Batch, looking
 
 
 class NetworkClassifier(ClassifierMixin, Configured, ABC):

@@ -23,7 +23,7 @@ from denspu.detectors import (
     SphereDensity,
 )
 from denspu.detectors.density_ratio import count_at_least
-from denspu.detectors.sphere_density import log_kernel_constant
+from denspu.detectors.neighbours import log_kernel_constant
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 
 KEYS = sorted(registry().of_kind("detector"))

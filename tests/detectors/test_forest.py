@@ -18,7 +18,7 @@ from denspu.detectors.forest import (
     forest_scores,
     round_down,
 )
-from denspu.detectors.forest_growth import build_forest, distinct_rows
+from denspu.detectors.isolation_forest import build_forest, distinct_rows
 from denspu.exceptions import MissingDependencyError
 
 ENGINES = ("numba", "torch")

@@ -9,8 +9,7 @@ import torch
 from denspu import make
 from denspu._machine import Deadline
 from denspu.methods.gen_pu import EndInTime, Game, GameRules, Scale
-from denspu.networks.backbones import MLP
-from denspu.networks.heads import OneLogit
+from denspu.networks.backbones import MLP, OneLogit
 
 SMALL = {
     "prior": 0.57,

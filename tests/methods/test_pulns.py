@@ -9,8 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from denspu import make
 from denspu.methods.pulns import EpisodeLoss, Pair
-from denspu.networks.backbones import MLP
-from denspu.networks.heads import OneLogit
+from denspu.networks.backbones import MLP, OneLogit
 
 SMALL = {
     "prior": 0.57,

@@ -10,8 +10,7 @@ from sklearn.metrics import roc_auc_score
 from denspu import make
 from denspu.exceptions import InvalidParameterError
 from denspu.methods.self_pu import School, SchoolLoss, SelfPU
-from denspu.networks.backbones import MLP
-from denspu.networks.heads import OneLogit
+from denspu.networks.backbones import MLP, OneLogit
 
 SMALL = {
     "prior": 0.57,

@@ -14,14 +14,15 @@ from denspu.networks.backbones import (
     MLP,
     VGG16,
     NormalisedConv,
+    Projector,
     ResNet,
+    WithMirror,
     build_backbone,
     keras_defaults,
     resnet18,
     small_resnet,
     suitable,
 )
-from denspu.networks.heads import Projector, WithMirror
 
 
 def count(module):

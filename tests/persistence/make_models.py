@@ -141,7 +141,7 @@ def all_conv(shape):
 
 def every_layer():
     """Return a network of all layers of torch that may be saved, for 1×6×6 images."""
-    from denspu.networks.heads import OneLogit
+    from denspu.networks.backbones import OneLogit
 
     body = nn.Sequential(
         *(nn.Upsample(scale_factor=2), nn.ZeroPad2d(1), nn.Conv2d(1, 2, 3)),

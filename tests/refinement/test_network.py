@@ -18,8 +18,7 @@ from denspu import _machine
 from denspu._machine import Deadline
 from denspu.encoders import ContrastiveEncoder, IdentityEncoder, contrastive
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
-from denspu.networks.backbones import ResNet
-from denspu.networks.heads import WithMirror
+from denspu.networks.backbones import ResNet, WithMirror
 from denspu.refinement import NetworkRefiner, network_training
 from denspu.refinement.network import TEMPERATURE, Smoother
 from denspu.refinement.network_training import Copies, LabelLoss, RatioLoss, RiskLoss

@@ -3,8 +3,7 @@
 from denspu.detectors.classical import LocalOutlierFactor, Mahalanobis, OneClassSVM
 from denspu.detectors.density_ratio import DensityRatio
 from denspu.detectors.isolation_forest import ExtendedIsolationForest, IsolationForest
-from denspu.detectors.neighbours import KNNDistance
-from denspu.detectors.sphere_density import SphereDensity
+from denspu.detectors.neighbours import KNNDistance, SphereDensity
 
 __all__ = [
     "DensityRatio",

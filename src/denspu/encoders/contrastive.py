@@ -38,8 +38,14 @@ from denspu.base import Encoder
 from denspu.encoders.contrastive_training import ContrastiveLoss, train_encoder
 from denspu.encoders.tabular import TabularEncoder
 from denspu.exceptions import DegenerateFitWarning, InvalidParameterError
-from denspu.networks.backbones import MLP, resnet18, small_resnet
-from denspu.networks.heads import ContrastiveModel, OnSphere, Standardised
+from denspu.networks.backbones import (
+    MLP,
+    ContrastiveModel,
+    OnSphere,
+    Standardised,
+    resnet18,
+    small_resnet,
+)
 from denspu.networks.pixels import PixelScale, pack, unpack
 from denspu.training import History, in_fixed_batches
 

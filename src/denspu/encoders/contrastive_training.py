@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from denspu._machine import Deadline
 from denspu._random import Randomness
 from denspu.losses import nt_xent
-from denspu.networks.heads import ContrastiveModel
+from denspu.networks.backbones import ContrastiveModel
 from denspu.training import Checkpoint, History, TensorBatches, TrainingConfig, train
 from denspu.training.batches import Batch
 from denspu.training.budget import USE, InParts, fits, free_bytes, in_parts, within

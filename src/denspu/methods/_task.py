@@ -29,9 +29,8 @@ from denspu.training import (
     in_fixed_batches,
     train,
 )
-from denspu.training.batches import Batch, shuffled
+from denspu.training.batches import LOOK, Batch, looking, shuffled
 from denspu.training.budget import InParts, in_parts, within
-from denspu.training.inference import LOOK, looking
 from denspu.training.loop import Loss
 
 Risk = Callable[..., Tensor]

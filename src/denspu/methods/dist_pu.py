@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from denspu._parameters import About, Number, OneOf, setting
 from denspu.losses import (
+    CLAMP,
     beta_share,
     entropy,
     label_distribution,
@@ -22,7 +23,6 @@ from denspu.losses import (
     mixup_loss,
     random_order,
 )
-from denspu.losses.risk import CLAMP
 from denspu.methods._deep import Auto, DeepPriorPU
 from denspu.methods._task import Task
 from denspu.training import Hook, TrainState

@@ -164,6 +164,9 @@ MOVED: Mapping[str, str] = {
     "denspu.detectors.one_class_svm:OneClassSVM": (
         "denspu.detectors.classical:OneClassSVM"
     ),
+    "denspu.detectors.sphere_density:SphereDensity": (
+        "denspu.detectors.neighbours:SphereDensity"
+    ),
     "denspu.encoders.identity:IdentityEncoder": (
         "denspu.encoders.tabular:IdentityEncoder"
     ),
@@ -175,12 +178,22 @@ MOVED: Mapping[str, str] = {
         "denspu.metrics._decisions:ThresholdChoice"
     ),
     "denspu.networks.cae:ConvAutoencoder": "denspu.encoders.cae:ConvAutoencoder",
-    "denspu.networks.contrastive:OnSphere": "denspu.networks.heads:OnSphere",
-    "denspu.networks.contrastive:Standardised": "denspu.networks.heads:Standardised",
+    "denspu.networks.contrastive:OnSphere": "denspu.networks.backbones:OnSphere",
+    "denspu.networks.contrastive:Standardised": (
+        "denspu.networks.backbones:Standardised"
+    ),
+    "denspu.networks.heads:ContrastiveModel": (
+        "denspu.networks.backbones:ContrastiveModel"
+    ),
+    "denspu.networks.heads:OnSphere": "denspu.networks.backbones:OnSphere",
+    "denspu.networks.heads:OneLogit": "denspu.networks.backbones:OneLogit",
+    "denspu.networks.heads:Projector": "denspu.networks.backbones:Projector",
+    "denspu.networks.heads:Standardised": "denspu.networks.backbones:Standardised",
+    "denspu.networks.heads:WithMirror": "denspu.networks.backbones:WithMirror",
     "denspu.networks.kernel:GaussianBasis": "denspu.networks.backbones:GaussianBasis",
     "denspu.networks.kernel:KernelModel": "denspu.networks.backbones:KernelModel",
     "denspu.networks.mlp:MLP": "denspu.networks.backbones:MLP",
-    "denspu.networks.mlp:Projector": "denspu.networks.heads:Projector",
+    "denspu.networks.mlp:Projector": "denspu.networks.backbones:Projector",
     "denspu.networks.resnet:ResNet": "denspu.networks.backbones:ResNet",
     "denspu.networks.resnet:ResidualBlock": "denspu.networks.backbones:ResidualBlock",
     "denspu.networks.vgg:VGG16": "denspu.networks.backbones:VGG16",

@@ -41,7 +41,7 @@ from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, forget
 from denspu.detectors.neighbours import Neighbours
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
-from denspu.networks.heads import WithMirror
+from denspu.networks.backbones import WithMirror
 from denspu.refinement.network_training import Copies
 from denspu.refinement.posterior import (
     cut_at,

@@ -18,7 +18,7 @@ from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray
 from denspu.base import RefinerInput
 from denspu.losses import absolute_risk
-from denspu.networks.heads import OneLogit, WithMirror
+from denspu.networks.backbones import OneLogit, WithMirror
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
 from denspu.training.batches import Batch
 from denspu.training.budget import InParts, fits, in_parts, within

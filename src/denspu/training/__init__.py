@@ -5,11 +5,17 @@ from denspu.training.batches import (
     Batches,
     PUBatches,
     TensorBatches,
+    in_fixed_batches,
 )
 from denspu.training.checkpoint import Checkpoint
-from denspu.training.config import Plateau, TrainingConfig
-from denspu.training.hooks import History, Hook, KeepBest, TrainState
-from denspu.training.inference import in_fixed_batches
+from denspu.training.hooks import (
+    History,
+    Hook,
+    KeepBest,
+    Plateau,
+    TrainingConfig,
+    TrainState,
+)
 from denspu.training.loop import Step, train
 
 __all__ = [

@@ -7,12 +7,16 @@ finds its sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from contextlib import contextmanager
+from typing import Any, Protocol
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from denspu._typing import FloatArray
 
 Batch = tuple[Tensor, ...]
 
@@ -170,3 +174,46 @@ def shuffled(rows: Tensor, generator: torch.Generator) -> Tensor:
     """Return a random order of the rows, on their device."""
     order = torch.randperm(len(rows), generator=generator, device=generator.device)
     return order.to(rows.device)
+
+
+LOOK = 1024
+"""Rows looked at in one go between two epochs."""
+
+
+@contextmanager
+def looking(module: nn.Module) -> Iterator[None]:
+    """Look at a network in the middle of its training, in evaluation mode.
+
+    It stays on its device: a captured step goes on to find its weights where they were.
+    """
+    was_training = module.training
+    module.eval()
+    with torch.no_grad():
+        yield
+    module.train(was_training)
+
+
+def in_fixed_batches(
+    module: nn.Module,
+    X: Any,
+    to_tensor: Callable[[Any], Tensor],
+    *,
+    device: torch.device,
+    batch_size: int = 256,
+) -> FloatArray:
+    """Apply ``module`` in evaluation mode to slices of ``X`` made into its input.
+
+    It is left on the CPU afterwards, as fitted state is kept there.
+    """
+    module.eval().to(device)
+    outputs = []
+    with torch.inference_mode():
+        for start in range(0, len(X), batch_size):
+            inputs = to_tensor(X[start : start + batch_size])
+            rows = len(inputs)
+            if rows < batch_size:
+                padding = inputs.new_zeros((batch_size - rows, *inputs.shape[1:]))
+                inputs = torch.cat([inputs, padding])
+            outputs.append(module(inputs.to(device))[:rows].float().cpu().numpy())
+    module.cpu()
+    return np.concatenate(outputs)

@@ -15,7 +15,7 @@ from torch.utils.checkpoint import checkpoint
 from denspu._machine import Deadline
 from denspu._random import Randomness
 from denspu.training.batches import Batches
-from denspu.training.config import TrainingConfig
+from denspu.training.hooks import TrainingConfig
 from denspu.training.loop import WARM_UP, Loss, Trial
 
 WARM_STEPS = {False: 1, True: WARM_UP + 2}

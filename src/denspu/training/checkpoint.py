@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from denspu._files import new_file
 from denspu.exceptions import DensPUError, DensPUWarning
-from denspu.training.config import TrainingConfig
+from denspu.training.hooks import TrainingConfig
 
 FILE, BEFORE = "training.safetensors", "training.before.safetensors"
 

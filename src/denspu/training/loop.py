@@ -22,8 +22,14 @@ from denspu._progress import progress
 from denspu.exceptions import CompileWarning, DensPUError
 from denspu.training.batches import Batch, Batches
 from denspu.training.checkpoint import Checkpoint
-from denspu.training.config import TrainingConfig
-from denspu.training.hooks import EmaWeights, History, Hook, PlateauStop, TrainState
+from denspu.training.hooks import (
+    EmaWeights,
+    History,
+    Hook,
+    PlateauStop,
+    TrainingConfig,
+    TrainState,
+)
 
 WARM_UP = 5
 """Steps taken as usual before one is captured: libraries choose their kernels."""

@@ -29,8 +29,7 @@ from denspu.methods._deep import DeepPU
 from denspu.methods.dens_pu import DensPU
 from denspu.methods.vpu import SURE as SURE_RATIO
 from denspu.methods.vpu import VPU
-from denspu.networks.backbones import KernelModel
-from denspu.networks.heads import OnSphere, WithMirror
+from denspu.networks.backbones import KernelModel, OnSphere, WithMirror
 from denspu.persistence.onnx.arithmetic import (
     Affine,
     Bumps,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from denspu import losses
-from denspu.losses.risk import CLAMP
+from denspu.losses import CLAMP
 
 # --- twins ----------------------------------------------------------------------------
 
