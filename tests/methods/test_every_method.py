@@ -79,7 +79,9 @@ def test_labels_given_at_random_teach_nothing(key):
     assert reached(3, (1,)) > 0.64
 
 
-@pytest.mark.parametrize("key", ["dens_pu", "nnpu", *set(PRIOR) & set(CLASSICAL)])
+@pytest.mark.parametrize(
+    "key", ["dens_pu", "nnpu", *sorted(set(PRIOR) & set(CLASSICAL))]
+)
 def test_the_prior_is_estimated_and_used(key, monkeypatch):
     """Fewer than a third are positive; the estimate does what the number would do."""
     monkeypatch.setattr(_views, "TREES", 10)
