@@ -14,7 +14,7 @@ from tests.small import METHODS, small, takes
 from denspu import make_pu
 from denspu._registry import registry
 from denspu.exceptions import DegenerateFitWarning
-from denspu.priors import _views
+from denspu.priors import estimate as estimate_module
 from denspu.refinement import EmbeddingRefiner
 
 pytestmark = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
@@ -84,7 +84,7 @@ def test_labels_given_at_random_teach_nothing(key):
 )
 def test_the_prior_is_estimated_and_used(key, monkeypatch):
     """Fewer than a third are positive; the estimate does what the number would do."""
-    monkeypatch.setattr(_views, "TREES", 10)
+    monkeypatch.setattr(estimate_module, "TREES", 10)
     rng = np.random.default_rng(0)
     y = (np.arange(200) % 10 < 3).astype(int)
     X = rng.normal(size=(200, 4)) + 3 * y[:, None]

@@ -200,6 +200,12 @@ MOVED: Mapping[str, str] = {
     "denspu.priors._report:PriorReport": "denspu.priors.estimate:PriorReport",
     "denspu.priors.bbe:BestBin": "denspu.priors.by_scores:BestBin",
     "denspu.priors.dedpul:DEDPUL": "denspu.priors.by_scores:DEDPUL",
+    "denspu.priors.density_ratio:DensityRatioPrior": (
+        "denspu.priors.by_scores:DensityRatioPrior"
+    ),
+    "denspu.priors.density_ratio:PriorEstimate": (
+        "denspu.priors.by_scores:PriorEstimate"
+    ),
     "denspu.priors.elkan_noto:ElkanNoto": "denspu.priors.by_scores:ElkanNoto",
     "denspu.priors.km2:KM2": "denspu.priors.by_features:KM2",
     "denspu.priors.mixture:Mixture": "denspu.priors.by_scores:Mixture",

@@ -1,15 +1,23 @@
 """How many of the unlabelled rows are positive, estimated without one negative."""
 
 from denspu.exceptions import PriorDisagreementWarning
-from denspu.priors._base import PriorEstimator
 from denspu.priors.by_features import KM2, PenL1, TIcE
-from denspu.priors.by_scores import DEDPUL, BestBin, ElkanNoto, Mixture, mixture_share
-from denspu.priors.density_ratio import (
+from denspu.priors.by_scores import (
+    DEDPUL,
+    BestBin,
     DensityRatioPrior,
+    ElkanNoto,
+    Mixture,
     PriorEstimate,
     estimate_prior_from_scores,
+    mixture_share,
 )
-from denspu.priors.estimate import PriorReport, estimate_prior, prior_from_scores
+from denspu.priors.estimate import (
+    PriorEstimator,
+    PriorReport,
+    estimate_prior,
+    prior_from_scores,
+)
 
 __all__ = [
     "DEDPUL",

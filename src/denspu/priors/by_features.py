@@ -14,7 +14,7 @@ from denspu._parameters import About, Whole, setting
 from denspu._share import Counts, Share
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.exceptions import InvalidInputError
-from denspu.priors._base import PriorEstimator
+from denspu.priors.estimate import PriorEstimator
 
 # --- tree induction ------------------------------------------------------------------
 

@@ -1,35 +1,59 @@
-"""One call for the class prior: several estimators, one answer, an honest interval."""
+"""The class prior: several estimators, one answer, an honest interval.
+
+The walk: rows become numbers, without labels (an encoder that pulled the labelled
+positives together would make them unlike those inside U, and every estimate too small).
+A few learners of different kinds tell P from U; out of fold, their scores are put on
+one scale and averaged with weights exp((AUC - best AUC) / 0.02). Each estimator answers
+from these, and resamples of the rows say how sure the median of the answers is.
+"""
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
+from scipy.special import logit
+from scipy.stats import t as student
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.svm import SVC
 
-from denspu._folds import same_rows
-from denspu._parameters import Number, OneOf, Whole, check
+from denspu._folds import deal_even_folds, same_rows
+from denspu._parameters import (
+    About,
+    Configured,
+    Number,
+    OneOf,
+    Whole,
+    check,
+    check_parameters,
+)
 from denspu._random import Randomness
-from denspu._registry import registry
+from denspu._registry import (
+    give_time,
+    prepare_part,
+    refuse_kind,
+    registry,
+    resolve_part,
+)
 from denspu._share import Counts, Share
-from denspu._typing import FloatArray, IntArray, RandomState, Scenario
-from denspu._validation import validate_fit
+from denspu._typing import BoolArray, FloatArray, IntArray, RandomState, Scenario
+from denspu._validation import PUInput, check_embedding, validate_fit
+from denspu.data.kinds import kind_of
+from denspu.encoders import ContrastiveEncoder, IdentityEncoder, TabularEncoder
 from denspu.exceptions import (
     FewRowsWarning,
+    InvalidInputError,
     InvalidParameterError,
     PriorDisagreementWarning,
     did_you_mean,
 )
-from denspu.priors._base import (
-    PriorEstimator,
-    around,
-    check_scores,
-    counting_variance,
-)
-from denspu.priors._views import cross_fit, embed
 
 AUTO = ("density_ratio", "dedpul", "mixture")
 """Estimators that ``method="auto"`` runs; the answer is their median."""
@@ -54,6 +78,100 @@ SMALL = 0.1
 
 LEAST = 1e-4
 """Shares below this count as this when their ratio is asked for."""
+
+
+SMALL_IMAGE = 32
+"""Grey images up to this side are used pixel by pixel."""
+
+FOLDS = 5
+TREES = 60
+FOREST_ROWS = 5_000
+"""Rows up to which trees are a forest; beyond, boosted trees are faster."""
+
+KERNEL_ROWS = 4_000
+"""Rows a kernel machine learns from at most; it sits out above five times as many."""
+
+TRAIN_ROWS = 40_000
+"""Rows any learner is trained on at most; P is kept whole up to half of them."""
+
+SURE = 0.995
+"""Shares of votes are kept inside (1 - SURE, SURE) before they become log-odds."""
+
+SHARPNESS = 0.02
+"""Difference in AUC that divides a learner's weight by e."""
+
+# --- what an estimator is ------------------------------------------------------------
+
+
+class PriorEstimator(Configured, ABC):
+    """One rule for the share of positives inside U.
+
+    ``sees`` says what a subclass is given: ``"scores"``, one number a row, higher =
+    more positive, given by a model that has not seen the row; or ``"features"``, the
+    rows themselves as numbers.
+    """
+
+    about = About(kind="prior", inputs=("scores",))
+
+    sees: ClassVar[Literal["features", "scores"]] = "scores"
+    prefers_linear: ClassVar[bool] = False
+    """Do a linear learner's scores suit it better, where they rank as well?"""
+
+    def estimate(
+        self, positive: Any, unlabeled: Any, rng: np.random.Generator
+    ) -> float:
+        """Return the share of positives inside U, in [0, 1].
+
+        P and U are one score a row, or one row of features; ``rng`` is for rules that
+        draw.
+        """
+        check_parameters(self)
+        if self.sees == "scores":
+            P = check_scores(positive, "positive")
+            U = check_scores(unlabeled, "unlabeled")
+        else:
+            P = np.asarray(check_embedding(positive, argument="positive"), np.float64)
+            U = np.asarray(check_embedding(unlabeled, argument="unlabeled"), np.float64)
+            if P.shape[1] != U.shape[1]:
+                raise InvalidInputError(
+                    f"positive has {P.shape[1]} features and unlabeled {U.shape[1]}; "
+                    "both must have the same columns."
+                )
+        return float(np.clip(self._estimate(P, U, rng), 0.0, 1.0))
+
+    @abstractmethod
+    def _estimate(
+        self, P: FloatArray, U: FloatArray, rng: np.random.Generator
+    ) -> float:
+        """Return the share from checked samples."""
+
+
+def check_scores(scores: Any, argument: str) -> FloatArray:
+    """Return one finite score a row as float64, or raise."""
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.ndim != 1 or not len(scores) or not np.isfinite(scores).all():
+        raise InvalidInputError(
+            f"{argument} must be one finite score a row, at least one row. Got shape "
+            f"{scores.shape}."
+        )
+    return scores
+
+
+def counting_variance(share: float, n_rows: int) -> float:
+    """Return the variance of a share counted in so many rows: no interval is less."""
+    counted = (share * n_rows + 1) / (n_rows + 2)
+    return counted * (1 - counted) / n_rows
+
+
+def around(
+    share: float, variance: float, degrees: int, level: float
+) -> tuple[float, float]:
+    """Return the share ± t standard errors, within [0, 1]."""
+    error = student.ppf((1 + level) / 2, degrees) * np.sqrt(variance)
+    return max(0.0, float(share - error)), min(1.0, float(share + error))
+
+
+# --- the answer ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -139,20 +257,6 @@ def _with(share: float, interval: tuple[float, float]) -> str:
     return f"{_digits(share)}  [{_digits(interval[0])}, {_digits(interval[1])}]"
 
 
-def _warn_if_disagreeing(report: PriorReport, stacklevel: int) -> None:
-    """Warn with the estimates when they lie far apart."""
-    if len(report.estimates) > 1 and report.disagrees:
-        told = ", ".join(f"{k} {_digits(v)}" for k, v in report.estimates.items())
-        warnings.warn(
-            "Estimates of the share of positives among the unlabelled disagree: "
-            f"{told}. The classes may overlap everywhere, the labelled may be a biased "
-            "sample of the positives, or there are too few rows. Give more labelled "
-            "rows or better features, or set the prior yourself.",
-            PriorDisagreementWarning,
-            stacklevel=stacklevel,
-        )
-
-
 # --- the calls ------------------------------------------------------------------------
 
 
@@ -175,7 +279,6 @@ def estimate_prior(
     Parameters
     ----------
     X : array, DataFrame or image array
-        One row a sample.
     y : array of shape (n,)
         1 for a labelled positive, 0 (or -1, False) for an unlabelled row.
     method : str or list of str, default="auto"
@@ -189,23 +292,16 @@ def estimate_prior(
         Patient, customer, ...: no group crosses a fold, resamples draw groups, and
         intervals count groups in place of rows.
     encoder : "auto", key or encoder, default="auto"
-        What turns rows into numbers; it never sees ``y``. ``"auto"``: tables are
-        standardised, grey images up to 32×32 are pixels, others get a contrastive
-        encoder.
+        What turns rows into numbers, without ``y``. ``"auto"`` standardises tables and
+        takes pixels of grey images up to 32×32, a contrastive encoder for others.
     level : float, default=0.9
-        Of the intervals.
+        How often the interval should hold the truth.
     n_resamples : int, default=50
-        Bootstrap draws for the interval; at most 20 are made where an estimator looks
-        at features. 0 gives the widest interval, [0, 1].
+        Bootstrap draws for the interval; at most 20 where an estimator looks at
+        features. 0 gives the widest interval, [0, 1].
     random_state : int, generator or None, default=None
-    device : str, default="auto"
-        For encoders that are networks.
-    max_seconds : float or None, default=None
-        How long such an encoder may take.
-
-    Returns
-    -------
-    PriorReport
+    device, max_seconds : str, float or None
+        For encoders that are networks: where they run, and how long at most.
 
     Warns
     -----
@@ -251,9 +347,7 @@ def estimate_prior(
     rows = np.flatnonzero(data.positive), np.flatnonzero(data.unlabeled)
     samples = Samples(estimators, views, *rows, data.groups)
     named = "auto" if method == "auto" else " + ".join(keys)
-    report = _answer(samples, named, scenario, level, n_resamples, randomness)
-    _warn_if_disagreeing(report, stacklevel=3)
-    return report
+    return _answer(samples, named, scenario, level, n_resamples, randomness)
 
 
 def prior_from_scores(
@@ -279,16 +373,8 @@ def prior_from_scores(
         A share found in another way. It is then the answer; the interval around it
         also counts how far the estimators lie from it.
     positive_groups, unlabeled_groups : arrays, optional
-        Patient, customer, ...: resamples draw groups, and intervals count them.
-    scenario : {"one-sample", "two-sample"}, default="one-sample"
-    level : float, default=0.9
-    n_resamples : int, default=50
-    random_state : int, generator or None, default=None
-
-    Warns
-    -----
-    PriorDisagreementWarning
-        As :func:`estimate_prior`.
+    scenario, level, n_resamples, random_state
+        As for :func:`estimate_prior`, and so are the groups and the warning.
 
     Examples
     --------
@@ -313,9 +399,7 @@ def prior_from_scores(
         groups,
     )
     randomness = Randomness(random_state)
-    report = _answer(samples, "auto", scenario, level, n_resamples, randomness, own)
-    _warn_if_disagreeing(report, stacklevel=3)
-    return report
+    return _answer(samples, "auto", scenario, level, n_resamples, randomness, own)
 
 
 def _answer(
@@ -328,14 +412,14 @@ def _answer(
     own: float | None = None,
 ) -> PriorReport:
     estimates = samples.estimates(randomness.numpy("estimate"))
-    share = combined(estimates) if own is None else own
+    share = _median(estimates) if own is None else own
     if own is not None:
         estimates = {OWN: own, **estimates}
     low, high = 0.0, 1.0
     if n_resamples:
         drawn = samples.resampled(n_resamples, randomness.numpy("resamples"))
         low, high = interval(share, estimates, drawn, level, samples)
-    return PriorReport(
+    report = PriorReport(
         prior_in_unlabeled=share,
         low=low,
         high=high,
@@ -346,6 +430,17 @@ def _answer(
         n_positive=len(samples.positive),
         n_unlabeled=len(samples.unlabeled),
     )
+    if report.disagrees:
+        told = ", ".join(f"{key} {_digits(v)}" for key, v in estimates.items())
+        warnings.warn(
+            "Estimates of the share of positives among the unlabelled disagree: "
+            f"{told}. The classes may overlap everywhere, the labelled may be a biased "
+            "sample of the positives, or there are too few rows. Give more labelled "
+            "rows or better features, or set the prior yourself.",
+            PriorDisagreementWarning,
+            stacklevel=3,
+        )
+    return report
 
 
 class _Gate(BaseEstimator):
@@ -355,6 +450,143 @@ class _Gate(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _keys(method: str | Iterable[str]) -> tuple[str, ...]:
+    known = registry().of_kind("prior")
+    if isinstance(method, str):
+        keys: tuple[Any, ...] = AUTO if method == "auto" else (method,)
+    else:
+        keys = tuple(method) if isinstance(method, Iterable) else (method,)
+    for key in keys:
+        if key not in known:
+            raise InvalidParameterError(
+                f"method={method!r}: there is no prior estimator called {key!r}."
+                f"{did_you_mean(str(key), [*known, 'auto'])} Allowed are 'auto', or "
+                f"one or several of {', '.join(sorted(known))}."
+            )
+    if not keys or len(set(keys)) < len(keys):
+        raise InvalidParameterError(
+            f"method={method!r} must name at least one estimator, and each only once."
+        )
+    return cast("tuple[str, ...]", keys)
+
+
+# --- rows as numbers, and scores out of fold ----------------------------------------
+
+
+def embed(
+    data: PUInput,
+    encoder: Any,
+    randomness: Randomness,
+    device: str,
+    max_seconds: float | None = None,
+) -> FloatArray:
+    """Return one row of numbers a sample."""
+
+    def encoded(part: Any, X: Any) -> FloatArray:
+        part = prepare_part(part, randomness, "encoder", device=device)
+        give_time(part, max_seconds)
+        Z = check_embedding(part.fit(X).transform(X), argument="the encoder's output")
+        if len(Z) != len(X):
+            raise InvalidInputError(
+                f"The encoder returned {len(Z)} rows for {len(X)}; one a sample is "
+                "needed."
+            )
+        return Z
+
+    X = data.X
+    if not (isinstance(encoder, str) and encoder == "auto"):
+        part = resolve_part(encoder, "encoder", argument="encoder")
+        refuse_kind(part, data.kind, "encoder")
+        return encoded(part, X)
+    part = kind_of(data.kind).plain_encoder()
+    if part is not None:
+        return encoded(part, X)
+    if X.shape[3] > 1 or max(X.shape[1:3]) > SMALL_IMAGE:
+        return encoded(ContrastiveEncoder(positive_weight=0), X)
+    return encoded(TabularEncoder(), encoded(IdentityEncoder(), X))
+
+
+def cross_fit(
+    Z: FloatArray,
+    positive: BoolArray,
+    groups: IntArray | None,
+    randomness: Randomness,
+) -> dict[str, FloatArray]:
+    """Score each row by learners of P against U trained on the other folds.
+
+    Higher = more positive. ``"scores"`` are of all learners together, ``"linear"`` of
+    the linear one alone, where it tells P from U as well as any.
+    """
+    fold = deal_even_folds(positive, groups, FOLDS, randomness.numpy("folds"))
+    if fold.max() == 0:
+        raise InvalidInputError(
+            "P or U is a single row or group, or copies of one, so no row can be "
+            "scored by a model that has not seen it. More rows or finer groups are "
+            "needed."
+        )
+    columns = {}
+    for name in learners(len(Z)):
+        most = KERNEL_ROWS if name == "kernel" else TRAIN_ROWS
+        columns[name] = np.zeros(len(Z))
+        for k in range(int(fold.max()) + 1):
+            own = np.flatnonzero(fold == k)
+            rng = randomness.numpy(f"{name}/{k}/rows")
+            rows = sample(positive, fold != k, most, rng)
+            model = _learner(name, len(Z), randomness.seed(f"{name}/{k}"))
+            scores = _margins(model.fit(Z[rows], positive[rows]), Z[own])
+            # Of U alone: a fold's scale must not depend on how P was scored.
+            centre = scores[~positive[own]]
+            columns[name][own] = (scores - centre.mean()) / (centre.std() or 1.0)
+    auc = np.array([roc_auc_score(positive, scores) for scores in columns.values()])
+    weight = np.exp((auc - auc.max()) / SHARPNESS)
+    scores = np.average(list(columns.values()), axis=0, weights=weight)
+    linear = weight[list(columns).index("linear")] >= np.exp(-1.0)
+    return {"scores": scores, "linear": columns["linear"] if linear else scores}
+
+
+def learners(n_rows: int) -> tuple[str, ...]:
+    """Return who takes part."""
+    few = n_rows <= 5 * KERNEL_ROWS
+    return ("linear", "kernel", "trees") if few else ("linear", "trees")
+
+
+def _learner(name: str, n_rows: int, seed: int) -> Any:
+    if name == "linear":
+        return LogisticRegression(C=0.1, class_weight="balanced", max_iter=200)
+    if name == "kernel":
+        return SVC(C=1.0, class_weight="balanced", random_state=0)  # draws nothing
+    if n_rows <= FOREST_ROWS:
+        return ExtraTreesClassifier(
+            TREES, min_samples_leaf=2, class_weight="balanced", random_state=seed
+        )
+    return HistGradientBoostingClassifier(
+        max_iter=60,
+        max_leaf_nodes=15,
+        l2_regularization=1.0,
+        early_stopping=False,
+        random_state=seed,
+    )
+
+
+def _margins(model: Any, Z: FloatArray) -> FloatArray:
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(Z), dtype=np.float64)
+    return logit(np.clip(model.predict_proba(Z)[:, 1], 1 - SURE, SURE))
+
+
+def sample(
+    positive: BoolArray, allowed: BoolArray, most: int, rng: np.random.Generator
+) -> IntArray:
+    """Return at most ``most`` allowed rows: P up to half of them, the rest from U."""
+    P, U = np.flatnonzero(positive & allowed), np.flatnonzero(~positive & allowed)
+    if len(P) + len(U) <= most:
+        return np.concatenate([P, U])
+    few_p = min(len(P), max(most // 2, most - len(U)))
+    P = rng.choice(P, few_p, replace=False)
+    U = rng.choice(U, min(len(U), most - few_p), replace=False)
+    return np.concatenate([P, U])
 
 
 # --- samples and intervals ------------------------------------------------------------
@@ -401,7 +633,7 @@ class Samples:
         drawn = []
         for _ in range(times):
             P, U = (draw(r, self.groups, rng) for r in (self.positive, self.unlabeled))
-            drawn.append(combined(self.estimates(rng, P, U)))
+            drawn.append(_median(self.estimates(rng, P, U)))
         return np.array(drawn)
 
 
@@ -421,8 +653,7 @@ def draw(rows: IntArray, groups: IntArray | None, rng: np.random.Generator) -> I
     return np.concatenate(chosen)[: len(rows)]
 
 
-def combined(estimates: Mapping[str, float]) -> float:
-    """Return the median of the estimates."""
+def _median(estimates: Mapping[str, float]) -> float:
     return float(np.median(list(estimates.values())))
 
 
@@ -448,23 +679,3 @@ def interval(
     leaning = np.var(list(estimates.values()), ddof=1) if len(estimates) > 1 else 0.0
     spread = max(float(np.var(drawn)), counting_variance(share, m))
     return around(share, spread + float(leaning), n - 1, level)
-
-
-def _keys(method: str | Iterable[str]) -> tuple[str, ...]:
-    known = registry().of_kind("prior")
-    if isinstance(method, str):
-        keys: tuple[Any, ...] = AUTO if method == "auto" else (method,)
-    else:
-        keys = tuple(method) if isinstance(method, Iterable) else (method,)
-    for key in keys:
-        if key not in known:
-            raise InvalidParameterError(
-                f"method={method!r}: there is no prior estimator called {key!r}."
-                f"{did_you_mean(str(key), [*known, 'auto'])} Allowed are 'auto', or "
-                f"one or several of {', '.join(sorted(known))}."
-            )
-    if not keys or len(set(keys)) < len(keys):
-        raise InvalidParameterError(
-            f"method={method!r} must name at least one estimator, and each only once."
-        )
-    return cast("tuple[str, ...]", keys)
