@@ -677,7 +677,8 @@ def main() -> None:
         return answer_all(args.answer, args.only, args.share)
     here = Path(__file__).resolve().parents[1]
     full, tree = tree_of(args.against, here)
-    made_by = hashlib.sha256(Path(__file__).read_bytes() + versions().encode())
+    asking = Path(__file__).read_text("utf-8").partition("def run(")[0]
+    made_by = hashlib.sha256((asking + versions()).encode())
     kept = CACHE / f"{full[:12]}-{made_by.hexdigest()[:12]}"
     run(tree, kept, args.only, args.jobs)
     with tempfile.TemporaryDirectory() as place:
@@ -685,7 +686,10 @@ def main() -> None:
         then, now = read(kept, args.only), read(Path(place), args.only)
     differ = 0
     for name in sorted(then.keys() | now.keys()):
-        told = difference(then.get(name, {}), now.get(name, {}), args.tolerance)
+        if name not in then:
+            print(f"new      {name}")
+            continue
+        told = difference(then[name], now.get(name, {}), args.tolerance)
         differ += bool(told)
         if told:
             print(f"DIFFERS  {name}: {told}")
