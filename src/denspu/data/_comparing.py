@@ -1,8 +1,8 @@
 """What P and U share, and what gives them away.
 
-A copy of a positive inside U is a positive, so it should not be learned from as
-unlabelled. And if all positives are 1024 pixels wide and the rest 512, a model may learn
-the size, so each fact about the items is asked alone whether it separates P from U.
+A copy of a positive is a positive, so it should not be learned from as unlabelled. And
+if all positives are 1024 pixels wide and the rest 512, a model may learn the size: each
+fact about the items is asked alone whether it separates P from U.
 """
 
 from __future__ import annotations

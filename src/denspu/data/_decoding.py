@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -19,14 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from denspu._machine import in_threads, n_threads
 from denspu._progress import progress
 from denspu.data._disk import MANY, Skipped, reason_of, shown
 from denspu.data._items import Items
 from denspu.exceptions import (
-    InvalidInputError,
     InvalidParameterError,
     MissingDependencyError,
 )
@@ -80,8 +78,7 @@ class Header:
 class Survey:
     """The headers of some images of one source, in order."""
 
-    source: str
-    top: Path
+    found: Found
     names: list[str]
     headers: list[Header]
     skipped: list[Skipped]
@@ -113,8 +110,7 @@ def survey(found: Found, names: Sequence[str], options: Options) -> Survey:
         looked = _spread(look, names, n_threads(options.workers), told)
     both = list(zip(names, looked, strict=True))
     return Survey(
-        source=found.source,
-        top=found.path,
+        found=found,
         names=[name for name, header in both if isinstance(header, Header)],
         headers=[header for header in looked if isinstance(header, Header)],
         skipped=[Skipped(shown(n), why) for n, why in both if isinstance(why, str)],
@@ -219,20 +215,16 @@ def _why(pillow: Any, error: Exception, path: Path, max_pixels: int) -> str:
         said = f"{int(pixels):,} pixels" if pixels else "far too many pixels"
         return f"{said}, more than max_pixels={max_pixels:,}"
     if type(error).__name__ == "UnidentifiedImageError":
-        return f"not a readable image: {_starts_with(path)}"
+        try:
+            with open(path, "rb") as file:
+                return f"not a readable image: it starts with {file.read(12)!r}"
+        except OSError as gone:  # pragma: no cover - it was readable a moment ago
+            return reason_of(gone)
     if isinstance(error, OSError) and error.errno is not None:
         return reason_of(error)
     if isinstance(error, MemoryError):
         return "too large for the memory"
     return f"cannot be decoded: {str(error) or type(error).__name__}"
-
-
-def _starts_with(path: Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            return f"it starts with {file.read(12)!r}"
-    except OSError as error:  # pragma: no cover - it was readable a moment ago
-        return reason_of(error)
 
 
 # --- one form for all ---------------------------------------------------------------
@@ -284,17 +276,6 @@ def choose_plan(
     return plan, notes
 
 
-def check_memory(plan: ImagePlan, n: int, max_bytes: int) -> None:
-    """Refuse an array that would be larger than allowed."""
-    needed = plan.bytes_for(n)
-    if needed > max_bytes:
-        raise InvalidInputError(
-            f"{n:,} images of {plan.width}×{plan.height}×{plan.channels} need "
-            f"{needed / 1024**3:.1f} GB, more than max_bytes={max_bytes:,}. Pass a "
-            "smaller image_size or a larger max_bytes."
-        )
-
-
 def _as_size(image_size: Size) -> tuple[int, int]:
     sides = (image_size, image_size) if isinstance(image_size, int) else image_size
     if (
@@ -317,12 +298,12 @@ def decode(found: Survey, plan: ImagePlan, options: Options) -> Items:
     pixels, or one image, are in memory at a time.
     """
     pillow = require_pillow()
-    max_pixels = options.max_pixels
+    top, source, max_pixels = found.found.path, found.found.source, options.max_pixels
     out = np.empty((len(found.names), *plan.shape), dtype=plan.dtype)
     room = _Room(max_pixels)
 
     def work(row: int) -> str | None:
-        path = found.top / found.names[row]
+        path = top / found.names[row]
         header = found.headers[row]
         try:
             with room.for_pixels(min(header.width * header.height, max_pixels)):
@@ -333,7 +314,7 @@ def decode(found: Survey, plan: ImagePlan, options: Options) -> Items:
 
     shown_as = progress("reading", len(out), options.verbose, least=MANY)
     with quiet_decoding, shown_as as advance:
-        told = partial(advance, found.source)
+        told = partial(advance, source)
         reasons = _spread(work, range(len(out)), n_threads(options.workers), told)
     good = [row for row, reason in enumerate(reasons) if reason is None]
     bad = [
@@ -344,27 +325,21 @@ def decode(found: Survey, plan: ImagePlan, options: Options) -> Items:
     for to, row in enumerate(good):  # close the gaps without a second array
         if to != row:
             out[to] = out[row]
+    headers = [found.headers[row] for row in good]
+    types: dict[str, type] = dict.fromkeys(("width", "height", "bits", "bytes"), int)
+    types |= dict.fromkeys(("mode", "format"), object)
     return Items(
         kind="image",
         X=out[: len(good)],
         ids=[shown(found.names[row]) for row in good],
-        source=found.source,
+        source=source,
         plan={"kind": "image", **asdict(plan)},
-        facts=_facts([found.headers[row] for row in good]),
+        facts={
+            name: np.array([getattr(header, name) for header in headers], dtype=dtype)
+            for name, dtype in types.items()
+        },
         skipped=sorted([*found.skipped, *bad]),
     )
-
-
-def _facts(headers: Sequence[Header]) -> Mapping[str, NDArray[Any]]:
-    numbers = ("width", "height", "bits", "bytes")
-    words = ("mode", "format")
-    return {
-        **{
-            n: np.array([getattr(h, n) for h in headers], dtype=np.int64)
-            for n in numbers
-        },
-        **{w: np.array([getattr(h, w) for h in headers], dtype=object) for w in words},
-    }
 
 
 class _Room:
@@ -397,7 +372,13 @@ def _pixels(pillow: Any, path: Path, plan: ImagePlan, max_pixels: int) -> Any:
         if _smallest_decode(image) > max_pixels:  # the file changed since the survey
             raise ValueError(f"more than max_pixels={max_pixels:,}")
         if image.format in ("JPEG", "MPO"):
-            _shrink_while_reading(image, plan, max_pixels)
+            # the decoder may skip detail that the resize would drop anyway
+            side = 2 * max(plan.height, plan.width)
+            width, height = image.size
+            size = (min(side, width), min(side, height))
+            if width * height > max_pixels:
+                size = (-(-width // 8), -(-height // 8))
+            image.draft(None, size)
         image.load()
         upright = image
         if _orientation(image) != 1:
@@ -409,16 +390,6 @@ def _pixels(pillow: Any, path: Path, plan: ImagePlan, max_pixels: int) -> Any:
             if plan.dtype == "uint16":
                 values = values.astype(np.uint16) * 257  # 255 becomes 65,535
     return values.reshape(plan.height, plan.width, -1)
-
-
-def _shrink_while_reading(image: Any, plan: ImagePlan, max_pixels: int) -> None:
-    """Let the JPEG decoder skip detail that the resize would drop anyway."""
-    side = 2 * max(plan.height, plan.width)
-    width, height = image.size
-    size = (min(side, width), min(side, height))
-    if width * height > max_pixels:
-        size = (-(-width // 8), -(-height // 8))
-    image.draft(None, size)
 
 
 def _plain(pillow: Any, image: Any, plan: ImagePlan) -> Any:

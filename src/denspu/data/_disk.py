@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, NamedTuple, TypeAlias
@@ -36,32 +34,14 @@ class Skipped(NamedTuple):
 # --- folders ------------------------------------------------------------------------
 
 
-@dataclass
-class Listing:
-    """Files under one folder, sorted by path; hidden ones are left out."""
+def list_folder(top: Path) -> tuple[list[str], list[Skipped]]:
+    """Return the paths of the files below a folder, and the folders not readable.
 
-    top: Path
-    files: list[str] = field(default_factory=list)
-    """Paths below ``top``, as the file system spells them."""
-    skipped: list[Skipped] = field(default_factory=list)
-
-    def with_suffix(self, suffixes: frozenset[str]) -> list[str]:
-        """Return the files whose name ends in one of ``suffixes``."""
-        return [name for name in self.files if suffix(name) in suffixes]
-
-    def counts(self) -> str:
-        """Return how many files there are of each suffix, in words."""
-        counts = Counter(suffix(name) or "no suffix" for name in self.files)
-        return ", ".join(f"{n} {kind}" for kind, n in counts.most_common(5)) or "none"
-
-
-def list_folder(top: Path) -> Listing:
-    """List a folder and its sub-folders.
-
-    Links are followed, but no folder is entered twice, so a circle of links ends. A
-    folder that may not be read is listed among the skipped.
+    Paths are sorted and spelled as the file system does; hidden ones are left out.
+    Links are followed, but no folder is entered twice, so a circle of links ends.
     """
-    listing = Listing(top)
+    files: list[str] = []
+    skipped: list[Skipped] = []
     seen: set[tuple[int, int]] = set()
     waiting = [""]
     while waiting:
@@ -74,7 +54,7 @@ def list_folder(top: Path) -> Listing:
             with os.scandir(top / below) as found:
                 entries = [e for e in found if not e.name.startswith(".")]
         except OSError as error:
-            listing.skipped.append(Skipped(shown(below) + "/", reason_of(error)))
+            skipped.append(Skipped(shown(below) + "/", reason_of(error)))
             continue
         for entry in entries:
             name = f"{below}/{entry.name}" if below else entry.name
@@ -85,9 +65,8 @@ def list_folder(top: Path) -> Listing:
             if is_folder:
                 waiting.append(name)
             elif is_file or entry.is_symlink():  # a broken link; no pipe, no device
-                listing.files.append(name)
-    listing.files.sort(key=os.fsencode)
-    return listing
+                files.append(name)
+    return sorted(files, key=os.fsencode), skipped
 
 
 def suffix(name: str) -> str:
@@ -170,22 +149,7 @@ def _not_in(path: Path, encoding: str, position: int, opener: Opener) -> Excepti
 
 
 def lines_of(path: Path, encoding: str) -> Iterator[str]:
-    """Yield the lines of a file as ``str.splitlines`` gives them, a block at a time."""
-    begun: list[str] = []  # pieces of a line whose end has not been read
+    """Yield the lines of a file as ``str.splitlines`` gives them."""
     with open_text(path, encoding) as file:
-        while block := file.read(BLOCK):
-            if begun and begun[-1].endswith("\r"):  # the rest of a \r\n may follow
-                block = begun.pop() + block
-            pieces = block.splitlines(keepends=True)
-            for i, piece in enumerate(pieces):
-                begun.append(piece)
-                if i + 1 < len(pieces) or _is_whole(piece):
-                    yield "".join(begun).splitlines()[0]
-                    begun.clear()
-    if begun:
-        yield "".join(begun).splitlines()[0]
-
-
-def _is_whole(piece: str) -> bool:
-    """Tell whether a line ends here, whatever follows."""
-    return piece.splitlines()[0] != piece and not piece.endswith("\r")
+        for line in file:  # up to \n, \r or both; it may hold other ends of lines
+            yield from line.splitlines()

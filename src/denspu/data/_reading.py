@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,9 +21,10 @@ from denspu.data._items import Items, nothing_left
 from denspu.data._tables import (
     TABLE_SUFFIXES,
     RawTable,
-    SeenIds,
+    id_digest,
     raw_chunks,
     read_raw,
+    repeated,
     row_ids,
     same_id,
 )
@@ -332,14 +334,15 @@ def table_pieces(
     if options.id_column is None:
         yield from tables()
         return
-    seen = SeenIds()
+    seen = bytearray()
     for table in tables():
-        seen.add(row_ids(table, options.id_column))
+        for name in row_ids(table, options.id_column):
+            seen += id_digest(name)
         yield table
-    if twice := seen.twice():
+    if twice := set(repeated(seen)):
         for table in tables():
             for name in row_ids(table, options.id_column):
-                if SeenIds.digest(name) in twice:
+                if id_digest(name) in twice:
                     raise same_id(options.id_column, name, found.source)
 
 
@@ -457,32 +460,34 @@ def find(source: Source, options: Options) -> Found:
 
 
 def _find_folder(path: Path, options: Options) -> Found:
-    listing = list_folder(path)
+    files, unread = list_folder(path)
+    endings = Counter(suffix(name) for name in files)
+    held = ", ".join(f"{n} {end or 'no suffix'}" for end, n in endings.most_common(5))
     in_folders = [kind for kind in kinds().values() if kind.folder]
     if options.kind == "auto":
-        held = [kind for kind in in_folders if listing.with_suffix(kind.suffixes)]
-        kind = held[0] if held else kind_of("image")
+        here = (kind for kind in in_folders if kind.suffixes & set(endings))
+        kind = next(here, kind_of("image"))
     else:
         kind = kind_of(options.kind)
     if not kind.folder:
         raise InvalidInputError(
             f"{path} is a folder; {kind.plural} are read from a file. It holds: "
-            f"{listing.counts()}. Pass one of its files."
+            f"{held or 'none'}. Pass one of its files."
         )
-    names = listing.with_suffix(kind.suffixes)
+    names = [name for name in files if suffix(name) in kind.suffixes]
     if not names:
-        for item, reason in listing.skipped[:1]:
+        for item, reason in unread[:1]:
             raise InvalidInputError(f"{path}: {item} cannot be read: {reason}.")
-        inside = f"holds {listing.counts()}" if listing.files else "is empty"
+        inside = f"holds {held}" if files else "is empty"
         raise InvalidInputError(
             f"{path} has no {kind.plural}: it {inside}. Folders may hold "
             f"{' or '.join(kind.folder for kind in in_folders)}; pass a table or "
             "embeddings as a file."
         )
     notes = []
-    if others := len(listing.files) - len(names):
+    if others := len(files) - len(names):
         notes.append(f"{others:,} other files in {path} are not read.")
-    return Found(kind, str(path), path, names, listing.skipped, notes)
+    return Found(kind, str(path), path, names, unread, notes)
 
 
 def _find_list(paths: Sequence[Any], options: Options) -> Found:

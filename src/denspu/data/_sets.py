@@ -248,7 +248,7 @@ def _split_digits(seed: int) -> Arrays:
 DIGITS = Spec(
     name="digits",
     summary="1,797 grey handwritten digits, 8×8; positive: even digits",
-    class_names=tuple("0123456789"),
+    classes="0, 1, 2, 3, 4, 5, 6, 7, 8, 9",
     positive=(0, 2, 4, 6, 8),
     licence="CC BY 4.0 (UCI, Alpaydin and Kaynak, 1998)",
     homepage="https://archive.ics.uci.edu/dataset/80",

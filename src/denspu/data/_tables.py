@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -342,39 +342,26 @@ def same_id(id_column: str, name: str, source: str) -> Exception:
     )
 
 
-class SeenIds:
-    """Are all ids of a long source different? Sixteen bytes an id are kept."""
+def id_digest(name: str) -> bytes:
+    """Return the few bytes that stand for an id of a long source."""
+    return blake2b(name.encode(), digest_size=DIGEST).digest()
 
-    def __init__(self) -> None:
-        self.digests = bytearray()
-        self.n_different = 0
 
-    def __len__(self) -> int:
-        return len(self.digests) // DIGEST
-
-    @staticmethod
-    def digest(name: str) -> bytes:
-        """Return the bytes that stand for an id."""
-        return blake2b(name.encode(), digest_size=DIGEST).digest()
-
-    def add(self, ids: Iterable[str]) -> None:
-        """Note some ids."""
-        for name in ids:
-            self.digests += self.digest(name)
-
-    def twice(self) -> set[bytes]:
-        """Return the digests that were noted more than once."""
-        pairs = np.frombuffer(self.digests, dtype=[("a", "<u8"), ("b", "<u8")])
-        ordered = np.sort(pairs, order=("a", "b"))
-        again = ordered[1:][ordered[1:] == ordered[:-1]]
-        self.n_different = len(ordered) - len(again)
-        return {one.tobytes() for one in again}
+def repeated(digests: bytes | bytearray) -> list[bytes]:
+    """Return the digests that were seen before, once for each time."""
+    pairs = np.frombuffer(digests, dtype=[("a", "<u8"), ("b", "<u8")])
+    ordered = np.sort(pairs, order=("a", "b"))
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    return [one.tobytes() for one in again]
 
 
 def labels_of(table: RawTable, name: str) -> NDArray[np.int64]:
     """Return 1 and 0 from a label column; an empty cell is unlabelled."""
     need_column(table.names, name, "label_column", table.source)
-    words = [label_word(value) for value in table.columns[name]]
+    words = [
+        None if value is None or value != value else str(value).strip().lower()
+        for value in table.columns[name]
+    ]
     other = Counter(w for w in words if w is not None and w not in POSITIVE | UNLABELED)
     if other:
         shown = ", ".join(f"{w!r} ({n} rows)" for w, n in other.most_common(5))
@@ -392,10 +379,3 @@ def labels_of(table: RawTable, name: str) -> NDArray[np.int64]:
             "(--known-negatives FILE)."
         )
     return np.array([w in POSITIVE for w in words], dtype=np.int64)
-
-
-def label_word(value: Any) -> str | None:
-    """Return a label as a word in small letters; None for a gap."""
-    if value is None or value != value:
-        return None
-    return str(value).strip().lower()

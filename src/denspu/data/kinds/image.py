@@ -16,7 +16,6 @@ from denspu._typing import FloatArray
 from denspu.data._decoding import (
     ImagePlan,
     Survey,
-    check_memory,
     choose_plan,
     decode,
     quiet_decoding,
@@ -115,14 +114,21 @@ class _Images(Kind):
         for piece in pieces:
             if not piece.headers:
                 n = len(piece.skipped)
-                raise nothing_left(self.name, piece.source, n, piece.skipped)
+                raise nothing_left(self.name, piece.found.source, n, piece.skipped)
         headers = [header for piece in pieces for header in piece.headers]
         notes: list[str] = []
         if given is None:
             form, notes = choose_plan(headers, options.image_size)
         else:
             form = _form(given)
-        check_memory(form, len(headers), options.max_bytes)
+        needed = form.bytes_for(len(headers))
+        if needed > options.max_bytes:
+            size = "×".join(map(str, (form.width, form.height, form.channels)))
+            raise InvalidInputError(
+                f"{len(headers):,} images of {size} need {needed / 1024**3:.1f} GB, "
+                f"more than max_bytes={options.max_bytes:,}. Pass a smaller image_size "
+                "or a larger max_bytes."
+            )
         return {"kind": self.name, **asdict(form)}, notes
 
     def items(self, piece: Survey, options: Options, plan: Plan) -> Items:

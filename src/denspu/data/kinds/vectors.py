@@ -15,11 +15,13 @@ from denspu.data._disk import Skipped, lines_of, no_permission, suffix
 from denspu.data._items import Items
 from denspu.data._reading import table_pieces
 from denspu.data._tables import (
+    DIGEST,
     TABLE_SUFFIXES,
     RawTable,
-    SeenIds,
     about_rows,
+    id_digest,
     need_column,
+    repeated,
 )
 from denspu.data.kinds import Kind
 from denspu.exceptions import InvalidInputError, InvalidParameterError
@@ -216,13 +218,13 @@ def _open(path: Path, *, mapped: bool) -> NDArray[Any]:
 
 def _ids_for(path: Path, n: int, ids_file: Path) -> Iterator[str]:
     """Yield the ids of ``n`` rows, after a look at all: as many, and different."""
-    seen = SeenIds()
-    for line in lines_of(ids_file, "utf-8"):
-        seen.add([line.strip()])
-    seen.twice()
-    if len(seen) != n or seen.n_different != n:
+    names = (line.strip() for line in lines_of(ids_file, "utf-8"))
+    seen = b"".join(map(id_digest, names))
+    n_ids = len(seen) // DIGEST
+    different = n_ids - len(repeated(seen))
+    if n_ids != n or different != n:
         raise InvalidInputError(
-            f"{ids_file} has {len(seen)} lines, {seen.n_different} of them different; "
+            f"{ids_file} has {n_ids} lines, {different} of them different; "
             f"{path.name} has {n} rows. Write one id a row, each once."
         )
     return (line.strip() for line in lines_of(ids_file, "utf-8"))
