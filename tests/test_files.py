@@ -21,7 +21,7 @@ def fail_in(writer):
 
 def test_files_take_their_place_whole(tmp_path):
     target = tmp_path / "a.json"
-    _files.write_json(target, {"one": 1})
+    _files.write_bytes(target, _files.as_json({"one": 1}))
     _files.write_text(tmp_path / "b.txt", "a\r\nb")
     assert json.loads(target.read_bytes()) == {"one": 1}
     assert (tmp_path / "b.txt").read_bytes() == b"a\r\nb"

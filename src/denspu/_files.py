@@ -29,11 +29,6 @@ def write_text(path: Path, text: str, *, errors: str = "strict") -> None:
     write_bytes(path, text.encode("utf-8", errors))
 
 
-def write_json(path: Path, content: Any) -> None:
-    """Put plain data in place as JSON."""
-    write_bytes(path, as_json(content))
-
-
 def as_json(content: Any) -> bytes:
     """Return plain data as denspu writes JSON."""
     return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()

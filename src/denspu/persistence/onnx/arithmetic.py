@@ -35,10 +35,6 @@ class Part(nn.Module):
             self.register_buffer(name, constant(value))
 
 
-class Chain(nn.Sequential):
-    """Modules one after the other; the rows may change their precision between."""
-
-
 class Cast(nn.Module):
     """The same numbers in another precision."""
 

@@ -34,7 +34,6 @@ from denspu.persistence.onnx.arithmetic import (
     Affine,
     Bumps,
     Cast,
-    Chain,
     Filled,
     FlatPixels,
     Hidden,
@@ -111,12 +110,12 @@ def _deep(model: DeepPU, dtype: str) -> nn.Module:
     if model.encoder is not None:
         embed = encoder_twin(model.encoder_, dtype)
         scale = Affine(model.centre_, model.spread_)
-        rows: nn.Module = Chain(embed, Cast(torch.float32), scale)
+        rows: nn.Module = nn.Sequential(embed, Cast(torch.float32), scale)
     elif model.input_kind_ == "image":
         rows = pixels(model, dtype)
     else:
-        rows = Chain(table_twin(model.table_), Cast(torch.float32))
-    logits = Chain(rows, network(model.module_))
+        rows = nn.Sequential(table_twin(model.table_), Cast(torch.float32))
+    logits = nn.Sequential(rows, network(model.module_))
     if isinstance(model, VPU):
         return RatioOdds(logits, float(model.top_), SURE_RATIO)
     if type(model)._decide is not DeepPU._decide:
@@ -135,14 +134,14 @@ def encoder_twin(encoder: Any, dtype: str) -> nn.Module:
         steps: list[nn.Module] = []
         if encoder.input_kind_ == "image":
             steps.append(FlatPixels(encoder.scale_.low, encoder.scale_.high))
-        return Chain(*steps, *([Unit()] if encoder.normalize else []))
+        return nn.Sequential(*steps, *([Unit()] if encoder.normalize else []))
     if isinstance(encoder, ContrastiveEncoder):
         flips = encoder.input_kind_ == "image" and encoder.preset_.flip
         body = OnSphere(network(encoder.module_), flips)
-        return Chain(contrastive_rows(encoder, dtype), body)
+        return nn.Sequential(contrastive_rows(encoder, dtype), body)
     if isinstance(encoder, CAEEncoder):
         rows = resized_pixels(encoder, encoder.image_size, encoder.channels)
-        return Chain(rows, network(encoder.module_.encoder), nn.Flatten())
+        return nn.Sequential(rows, network(encoder.module_.encoder), nn.Flatten())
     refuse(encoder, "there is no graph for it", EMBED)
 
 
@@ -150,7 +149,7 @@ def contrastive_rows(encoder: ContrastiveEncoder, dtype: str) -> nn.Module:
     """Return how rows reach the network of a contrastive encoder."""
     if encoder.input_kind_ == "image":
         return pixels(encoder, dtype, encoder.image_size)
-    return Chain(table_twin(encoder.table_), Cast(torch.float32))
+    return nn.Sequential(table_twin(encoder.table_), Cast(torch.float32))
 
 
 def network(module: nn.Module) -> nn.Module:
@@ -183,7 +182,7 @@ def image_classifier(classifier: NetworkClassifier, dtype: str) -> nn.Module:
         rows = pixels(classifier, dtype)
     else:
         rows = resized_pixels(classifier, classifier.image_size, 3)
-    return Chain(rows, network(classifier.module_))
+    return nn.Sequential(rows, network(classifier.module_))
 
 
 # --- tables --------------------------------------------------------------------------
@@ -229,11 +228,13 @@ def refiner_twin(refiner: Any, encoder: Any, dtype: str) -> nn.Module:
     if isinstance(refiner, NetworkRefiner):
         encoder = refiner.encoder_
         answer = WithMirror(network(refiner.module_), encoder.preset_.flip)
-        return Line(Chain(contrastive_rows(encoder, dtype), answer), refiner.cut_)
+        return Line(
+            nn.Sequential(contrastive_rows(encoder, dtype), answer), refiner.cut_
+        )
     if isinstance(refiner, EmbeddingRefiner):
-        return Chain(encoder_twin(encoder, dtype), Committee(refiner))
+        return nn.Sequential(encoder_twin(encoder, dtype), Committee(refiner))
     if isinstance(refiner, RankingRefiner):
-        return Chain(encoder_twin(encoder, dtype), Ranking(refiner))
+        return nn.Sequential(encoder_twin(encoder, dtype), Ranking(refiner))
     refuse(refiner, "there is no graph for it")
 
 
