@@ -23,8 +23,7 @@ from _shared import finish, grid, options
 from denspu._machine import resolve_device
 from denspu.benchmark import Record, device_name, read_records, write_record
 from denspu.benchmark.runner import run_specs
-from denspu.benchmark.spec import Row, Spec
-from denspu.benchmark.spec_file import load_spec
+from denspu.benchmark.spec import Row, Spec, load_spec
 from denspu.training import loop
 
 RECORDS = Path(__file__).parent / "records" / "bench-cost.jsonl"

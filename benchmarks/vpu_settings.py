@@ -22,7 +22,7 @@ import numpy as np
 from _shared import finish, grid, options, pu_of
 from denspu import load_dataset
 from denspu.benchmark import Record, measure, read_records, write_record
-from denspu.benchmark.spec_file import load_spec
+from denspu.benchmark.spec import load_spec
 from denspu.data import Benchmark
 from denspu.methods.vpu import VPU
 

@@ -11,10 +11,10 @@ import pytest
 
 from denspu import DensPU, make_pu
 from denspu.benchmark import measure, peak_memory
-from denspu.benchmark.measure import (
-    _quality_of_labels,
+from denspu.benchmark.record import (
     device_name,
     oracle_of_walk,
+    quality_of_labels,
 )
 from denspu.data import Benchmark
 from denspu.metrics import oracle_metrics
@@ -98,16 +98,16 @@ def test_estimated_quality_by_hand():
         "held_out_called": 0.5,
         "prior_in_unlabeled": 0.4,
     }
-    assert _quality_of_labels(facts) == {
+    assert quality_of_labels(facts) == {
         "estimated_precision": pytest.approx(36 / 50),
         "estimated_f1": pytest.approx(2 * 36 / (50 + 40)),
         "estimated_accuracy": pytest.approx(1 - 14 / 100 - 4 / 100),
     }
     nobody = {"held_out_recall": 0.0, "held_out_called": 0.0, "prior_in_unlabeled": 0.0}
-    assert _quality_of_labels(nobody)["estimated_precision"] == 0
+    assert quality_of_labels(nobody)["estimated_precision"] == 0
     more = {"held_out_recall": 1.0, "held_out_called": 0.1, "prior_in_unlabeled": 0.4}
-    assert _quality_of_labels(more)["estimated_precision"] == 1
-    assert _quality_of_labels({}) == {}
+    assert quality_of_labels(more)["estimated_precision"] == 1
+    assert quality_of_labels({}) == {}
 
 
 def test_oracle_of_walk_by_hand(pu):

@@ -16,17 +16,15 @@ import torch
 
 from denspu import DensPU
 from denspu._random import Randomness
-from denspu.benchmark import read_records, work, workers, write_record
+from denspu.benchmark import read_records, runner, work, write_record
 from denspu.benchmark.record import failed, recorded
-from denspu.benchmark.runner import Clock, _only_writer, _work_through, run_specs
-from denspu.benchmark.spec import cells_of, spec_hash
-from denspu.benchmark.spec_file import load_spec, parse_spec
+from denspu.benchmark.runner import Clock, only_writer, run_specs, work_through
+from denspu.benchmark.spec import cells_of, load_spec, parse_spec, spec_hash
 from denspu.benchmark.work import (
     Ended,
     Job,
     Place,
     Supervised,
-    encoder_folder,
     gave_up,
     make_data,
     run_cell,
@@ -122,14 +120,14 @@ def test_choices_and_limits_that_make_no_sense_are_refused(tmp_path):
     ):
         with pytest.raises(InvalidParameterError, match=words):
             run(spec, out, **given)
-    with pytest.raises(InvalidParameterError, match="records of made and of made"):
+    with pytest.raises(InvalidParameterError, match="more than one spec"):
         run([(spec, out), (spec, tmp_path / "." / "records.jsonl")], None)
     with pytest.raises(DeviceError):
         run_specs([(spec, out)], device="cuda:77", verbose=0)
     assert not out.exists()
     with pytest.raises(InvalidParameterError, match="Records cannot be written to"):
         run(spec, tmp_path)
-    with _only_writer(out), pytest.raises(InvalidParameterError, match="Another run"):
+    with only_writer(out), pytest.raises(InvalidParameterError, match="Another run"):
         run(spec, out)
 
 
@@ -262,7 +260,7 @@ def watch_fit(monkeypatch, cls):
 def test_a_method_sees_the_labels_of_p_alone(monkeypatch):
     seen = watch_fit(monkeypatch, ElkanNoto)
     cell = cells_of(spec_of(FAST))[0]
-    assert "Told" in run_cell(cell, Place("cpu")).extra["error"]
+    assert "Told" in run_cell(Job(cell, Place("cpu"))).extra["error"]
     pu, _ = make_data(cell.task, 10)
     assert np.array_equal(seen["y"], pu.y)
     assert set(seen) == {"model", "X", "y"}
@@ -288,7 +286,7 @@ def test_prior_and_scenario_are_those_of_the_task(monkeypatch, scenario):
     def prior_told(cls, **row):
         seen = watch_fit(monkeypatch, cls)
         [cell] = cells_of(spec_of({"name": "a", **row}, scenario=scenario))
-        run_cell(cell, Place("cpu"))
+        run_cell(Job(cell, Place("cpu")))
         return seen["model"]
 
     pu, _ = make_data(spec_of(FAST, scenario=scenario).tasks[0], 10)
@@ -305,7 +303,7 @@ def test_prior_and_scenario_are_those_of_the_task(monkeypatch, scenario):
 
 def test_a_cut_at_the_true_prior_moves_the_calls_and_not_the_ranking():
     own, moved = (
-        run_cell(cells_of(spec_of({**FAST, "cut": cut}))[0], Place("cpu"))
+        run_cell(Job(cells_of(spec_of({**FAST, "cut": cut}))[0], Place("cpu")))
         for cut in ("own", "true prior")
     )
     assert own.metrics["roc_auc"] == moved.metrics["roc_auc"]
@@ -314,7 +312,7 @@ def test_a_cut_at_the_true_prior_moves_the_calls_and_not_the_ranking():
 
 def test_warnings_go_into_the_record(recwarn):
     row = {"name": "flood", "method": "label_propagation"}
-    record = run_cell(cells_of(spec_of(row, n_labeled=5))[0], Place("cpu"))
+    record = run_cell(Job(cells_of(spec_of(row, n_labeled=5))[0], Place("cpu")))
     [told] = record.extra["warnings"]
     assert told.startswith("DegenerateFitWarning: LabelPropagation calls")
     assert not [w for w in recwarn if w.category.__module__.startswith("denspu")]
@@ -326,7 +324,9 @@ def test_warnings_go_into_the_record(recwarn):
 def test_true_labels_are_for_supervised_rows_alone():
     settings = {"method": "supervised", "parameters": {"epochs": 15, "network": "mlp"}}
     rows = [{**settings, "name": o, "oracle": o} for o in ("negatives", "all")]
-    some, everything = (run_cell(c, Place("cpu")) for c in cells_of(spec_of(*rows)))
+    some, everything = (
+        run_cell(Job(c, Place("cpu"))) for c in cells_of(spec_of(*rows))
+    )
     assert everything.metrics["accuracy"] > some.metrics["accuracy"] > 0.7
 
 
@@ -372,11 +372,11 @@ def test_rows_share_the_encoder_that_our_default_would_train(tmp_path, monkeypat
     out, home = tmp_path / "records.jsonl", tmp_path / "encoders"
     assert run(spec, out, encoders=home).failed == 0
     cell = cells_of(spec)[0]
-    assert list(home.iterdir()) == [encoder_folder(cell, Place("cpu", home))]
+    assert list(home.iterdir()) == [Job(cell, Place("cpu", home)).shared_folder]
     one, two = read_records(out)
     assert one.seconds["shared_encoder"] == two.seconds["shared_encoder"] > 0
     assert "shared encoder: FewRowsWarning: it collapsed" in one.extra["warnings"]
-    shared = ContrastiveEncoder.load(encoder_folder(cell, Place("cpu", home)))
+    shared = ContrastiveEncoder.load(Job(cell, Place("cpu", home)).shared_folder)
     assert one.extra["shared_encoder_loss"] == shared.history_.last["loss"] > 0
     pu, _ = make_data(cell.task, cell.seed)
     own = DensPU(
@@ -395,7 +395,7 @@ def test_rows_share_the_encoder_that_our_default_would_train(tmp_path, monkeypat
 
 def test_a_damaged_encoder_fails_its_cells_and_no_others(tmp_path):
     spec = spec_of(SHARES, OTHER)
-    folder = encoder_folder(cells_of(spec)[0], Place(encoders=tmp_path / "encoders"))
+    folder = Job(cells_of(spec)[0], Place(encoders=tmp_path / "encoders")).shared_folder
     folder.mkdir(parents=True)
     (folder / "about.json").write_text('{"fit": 1', encoding="utf-8")
     outcome = run(spec, tmp_path / "r.jsonl", encoders=tmp_path / "encoders")
@@ -436,7 +436,7 @@ class Watched:
             return [Ended(job, replace(record, extra=extra), self.seconds)]
         if job.cell.seed in self.fails:
             return [Ended(job, None, 0.0, "no memory")]
-        encoder_folder(job.cell, job.place).mkdir(parents=True)
+        job.shared_folder.mkdir(parents=True)
         return [Ended(job, None, self.seconds)]
 
 
@@ -446,7 +446,7 @@ def jobs_of(spec, encoders=Path("nowhere"), on_gpu=True):
 
 
 def worked(jobs, workers, budget=1e9):
-    return list(_work_through(jobs, workers, workers.clock or Clock(budget)))
+    return list(work_through(jobs, workers, workers.clock or Clock(budget)))
 
 
 TIMED = {"name": "timed", "method": "dens_pu", "parameters": {"max_seconds": 5}}
@@ -611,7 +611,7 @@ def alive(pid):
 
 def test_processes_that_cannot_begin_are_told(tmp_path, monkeypatch):
     """As when a script calls without a guard, and each process runs it again."""
-    monkeypatch.setattr(workers, "_prepare", sys.exit)
+    monkeypatch.setattr(runner, "_prepare", sys.exit)
     with pytest.raises(DensPUError, match="must do so under if __name__"):
         run(spec_of(FAST), tmp_path / "r.jsonl", cell_limit=60.0)
     assert read_records(tmp_path / "r.jsonl") == []

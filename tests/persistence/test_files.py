@@ -174,7 +174,7 @@ def test_names_that_lead_elsewhere(saved, name):
         "builtins:eval",
         "denspu.__main__:main",
         "denspu.cli.app:App",
-        "denspu.benchmark.runner:Runner",
+        "denspu.benchmark.runner:Here",
         "denspu.encoders.contrastive:Path",
         "denspu.encoders.contrastive:np",
         "denspu.methods.no_such:Class",

@@ -5,8 +5,15 @@ Benchmarks need pandas and pydantic: ``pip install 'denspu[bench]'``.
 
 from importlib.util import find_spec
 
-from denspu.benchmark.measure import device_name, measure, peak_memory
-from denspu.benchmark.record import Record, read_records, summarize, write_record
+from denspu.benchmark.record import (
+    Record,
+    device_name,
+    measure,
+    peak_memory,
+    read_records,
+    summarize,
+    write_record,
+)
 from denspu.exceptions import MissingDependencyError
 
 if missing := [name for name in ("pandas", "pydantic") if find_spec(name) is None]:

@@ -1,4 +1,4 @@
-"""One measured result, and the files it is kept in.
+"""One measured result: fit and measure, and the files that records are kept in.
 
 Every figure in the README or the docs comes from such a record. A file holds one JSON
 object a line; a line is appended with one write and flushed. What a killed process may
@@ -14,16 +14,24 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
+from denspu._scores import prior_cut
+from denspu._validation import take_rows
 from denspu._version import __version__
+from denspu.data import Benchmark, PUDataset
 from denspu.exceptions import DataIntegrityError
+from denspu.metrics import oracle_metrics
 
 PACKAGE = Path(__file__).parent.parent
 PACKAGES = ("numpy", "scipy", "scikit-learn", "torch")
@@ -60,12 +68,7 @@ class Record:
 def versions() -> dict[str, str]:
     """Return the versions that shape a result."""
     found = {"denspu": __version__, "python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # pragma: no cover - core packages exist
-            found[package] = "absent"
-    return found
+    return found | {package: version(package) for package in PACKAGES}
 
 
 def commit() -> str:
@@ -114,8 +117,13 @@ def write_record(record: Record, path: str | Path) -> None:
             raise ValueError(f"{name} is {value}, which is no figure and no JSON.")
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps(plain(asdict(record)), sort_keys=True, allow_nan=False) + "\n"
-    with path.open("ab") as file:
-        _mend_end(path)
+    with path.open("a+b") as file:
+        file.seek(0)
+        last = file.read().rpartition(b"\n")[2]
+        if last and _is_json(last):  # whole but for its end
+            file.write(b"\n")
+        elif last:
+            file.truncate(file.tell() - len(last))
         file.write(line.encode())
         file.flush()
         os.fsync(file.fileno())
@@ -138,20 +146,6 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _mend_end(path: Path) -> None:
-    """Cut off half a line at the end of a file; end a whole one."""
-    data = path.read_bytes()
-    if not data or data.endswith(b"\n"):
-        return
-    start = data.rfind(b"\n") + 1
-    with path.open("r+b") as file:
-        if _is_json(data[start:]):
-            file.seek(0, os.SEEK_END)
-            file.write(b"\n")
-        else:
-            file.truncate(start)
-
-
 def _is_json(text: bytes) -> bool:
     try:
         json.loads(text)
@@ -169,17 +163,16 @@ def read_records(path: str | Path) -> list[Record]:
     lines = data.splitlines()
     if lines and not data.endswith(b"\n") and not _is_json(lines[-1]):
         lines.pop()
-    return [_parsed(line, path, i + 1) for i, line in enumerate(lines)]
-
-
-def _parsed(line: bytes, path: Path, number: int) -> Record:
-    try:
-        return Record(**json.loads(line))
-    except (ValueError, TypeError) as error:
-        raise DataIntegrityError(
-            f"Line {number} of {path} is not a record: {error}. Take the line out, or "
-            "the file back from version control."
-        ) from None
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(Record(**json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise DataIntegrityError(
+                f"Line {number} of {path} is not a record: {error}. Take the line out, "
+                "or the file back from version control."
+            ) from None
+    return found
 
 
 # --- records of cells ----------------------------------------------------------------
@@ -190,7 +183,7 @@ def recorded(records: Iterable[Record]) -> dict[str, Record]:
     found: dict[str, Record] = {}
     for record in records:
         cell = record.extra.get("cell")
-        if cell is None:
+        if cell is None or (cell in found and not failed(found[cell])):
             continue
         if "total" not in record.seconds:
             raise DataIntegrityError(
@@ -198,8 +191,6 @@ def recorded(records: Iterable[Record]) -> dict[str, Record]:
                 "no total seconds. Take its line out of the file of records, or the "
                 "file back from version control."
             )
-        if cell in found and not failed(found[cell]):
-            continue
         found[cell] = record
     return found
 
@@ -214,3 +205,153 @@ def summarize(records: Iterable[Record], metric: str) -> tuple[float, float, int
     values = np.array([record.metrics[metric] for record in records])
     spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return float(values.mean()), spread, len(values)
+
+
+# --- measuring ---------------------------------------------------------------------
+
+
+def measure(
+    model: Any,
+    pu: PUDataset,
+    benchmark: Benchmark,
+    *,
+    method: str,
+    variant: str,
+    seed: int,
+    labels: Any = None,
+    known_negative: Any = None,
+    share_called: float | None = None,
+) -> Record:
+    """Fit ``model`` on ``pu`` and return the record of its test figures.
+
+    The model sees ``pu.X`` and ``pu.y`` alone; the oracle is opened afterwards. A
+    supervised comparison gives its own ``labels`` and ``known_negative``. With
+    ``share_called`` the cut is moved so that this share of U is called positive.
+    """
+    given = {} if known_negative is None else {"known_negative": known_negative}
+    start = time.perf_counter()
+    model.fit(pu.X, pu.y if labels is None else labels, **given)
+    fit_seconds = time.perf_counter() - start
+    cut = 0.0
+    if share_called is not None:
+        of_unlabeled = model.decision_function(take_rows(pu.X, np.asarray(pu.y) == 0))
+        cut = prior_cut(of_unlabeled, share_called)
+    y_test = np.isin(benchmark.y_test, benchmark.positive).astype(np.int64)
+    stages = getattr(model, "stages_", None)
+    facts = {stage.name: stage.facts for stage in stages or ()}
+    return Record(
+        dataset=benchmark.name,
+        method=method,
+        variant=variant,
+        n_labeled=pu.n_labeled,
+        seed=seed,
+        metrics=oracle_metrics(y_test, model.decision_function(benchmark.X_test) - cut),
+        estimates=_label_free(facts),
+        seconds={**(stages.seconds if stages else {}), "total": fit_seconds},
+        device=device_name(getattr(model, "device_", "cpu")),
+        extra={"stages": facts, "oracle": oracle_of_walk(model, pu)},
+    )
+
+
+def oracle_of_walk(model: Any, pu: PUDataset) -> dict[str, float]:
+    """Return what true labels say of a Dens-PU walk on its own rows.
+
+    AUC of the boundary, purity of Ñ where there is one, and the share of U whose
+    refined label is right.
+    """
+    if not hasattr(model, "unlabeled_index_"):
+        return {}
+    true = pu.oracle.labels
+    unlabeled = true[model.unlabeled_index_]
+    found = {
+        "boundary_auc": float(roc_auc_score(unlabeled, model.unlabeled_scores_)),
+        "negative_share_of_unlabeled": float(np.mean(unlabeled == 0)),
+    }
+    if hasattr(model, "negative_index_"):
+        found["purity"] = float(np.mean(true[model.negative_index_] == 0))
+    if hasattr(model, "labels_"):
+        called = model.labels_[model.unlabeled_index_] > 0.5
+        found["unlabeled_right"] = float(np.mean(called == unlabeled))
+    return found
+
+
+BOUNDARY_FACTS = ("auc_held_out_vs_unlabeled", "held_out_inlier_share", "expected_loss")
+REFINER_FACTS = (
+    "called_positive",
+    "prior_in_unlabeled",
+    "prior_interval",
+    "held_out_recall",
+    "held_out_called",
+)
+
+
+def _label_free(facts: dict[str, Any]) -> dict[str, Any]:
+    found = {
+        name: facts[stage][name]
+        for stage, names in (("boundary", BOUNDARY_FACTS), ("refine", REFINER_FACTS))
+        for name in names
+        if name in facts.get(stage, {})
+    }
+    return {**found, **quality_of_labels(found)}
+
+
+def quality_of_labels(found: Mapping[str, float]) -> dict[str, float]:
+    """Return estimated precision, F1 and accuracy on U of what judged held-out rows.
+
+    With recall r on held-out positives, share q of U called positive and share π of
+    positives in U: r·π are rightly called, q - r·π wrongly, (1 - r)·π missed.
+    """
+    if "held_out_recall" not in found:
+        return {}
+    recall, called = found["held_out_recall"], found["held_out_called"]
+    prior = found["prior_in_unlabeled"]
+    right = min(recall * prior, called)
+    return {
+        "estimated_precision": right / called if called else 0.0,
+        "estimated_f1": 2 * right / (called + prior) if called + prior else 0.0,
+        "estimated_accuracy": 1 - (called - right) - (prior - right),
+    }
+
+
+def device_name(device: str) -> str:
+    """Return the GPU's model name, or the processor's kind with its threads."""
+    import torch
+
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name(device)
+    return f"cpu, {torch.get_num_threads()} threads"
+
+
+@contextmanager
+def peak_memory(out: dict[str, float]) -> Iterator[None]:
+    """Write into ``out["peak_mb"]`` the memory the block added at its peak.
+
+    Anonymous memory counts, pages of mapped files do not: they can be dropped at any
+    time. Works on Linux; elsewhere the figure is 0.
+    """
+    done = threading.Event()
+    base = peak = _anonymous_mb()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.004):
+            peak = max(peak, _anonymous_mb())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        out["peak_mb"] = max(peak, _anonymous_mb()) - base
+
+
+def _anonymous_mb() -> float:
+    """Return this process's anonymous memory in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("RssAnon"):
+                return int(line.split()[1]) / 1024
+    return 0.0  # pragma: no cover - other systems

@@ -6,14 +6,21 @@ time: the next run goes on with the cells that are missing.
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
-from denspu._machine import resolve_device
+import torch
+
+from denspu._machine import n_threads, resolve_device
 from denspu._parameters import Number, OneOf, Whole, check
 from denspu._progress import progress
 from denspu.benchmark.record import (
@@ -24,13 +31,18 @@ from denspu.benchmark.record import (
     write_record,
 )
 from denspu.benchmark.spec import Cell, Spec, cells_of, spec_hash
-from denspu.benchmark.work import Job, Place, facts_of, gave_up, loaded
-from denspu.benchmark.workers import Here, Processes
+from denspu.benchmark.work import Ended, Job, Place, do, facts_of, gave_up, loaded
 from denspu.exceptions import (
     DataIntegrityError,
+    DensPUError,
     InvalidParameterError,
     did_you_mean,
 )
+
+THREADS = "OMP_NUM_THREADS"
+"""What OpenMP, and with it BLAS, scikit-learn and torch, look at."""
+BROKEN = ("AcceleratorError:", "CUDA error")
+"""Words of errors after which a process cannot use its device any more."""
 
 
 @dataclass
@@ -96,77 +108,74 @@ def run_specs(
     check("budget", budget, Number(0))
     check("jobs", jobs, Whole(1))
     check("cell_limit", cell_limit, OneOf(None), Number(0, closed="neither"))
-    wanted = chosen([spec for spec, _ in specs], seeds, rows, tasks)
+    wanted = _chosen([spec for spec, _ in specs], seeds, rows, tasks)
     on_gpu = resolve_device(device).type == "cuda"
-    sheets = [
-        Sheet(
-            Path(out),
-            Place(device, Path(encoders), spec.name, spec_hash(spec), jobs, on_gpu),
-            cells_of(spec),
-            cells,
-        )
-        for (spec, out), cells in zip(specs, wanted, strict=True)
-    ]
-    for path, same in groupby(sorted(sheets, key=_file), key=_file):
-        first, *others = (sheet.place.spec for sheet in same)
-        if others:
+    sheets = []
+    for (spec, out), cells in zip(specs, wanted, strict=True):
+        if any(Path(out).resolve() == other.out.resolve() for other in sheets):
             raise InvalidParameterError(
-                f"{path} would hold the records of {first} and of {others[0]}. Name "
-                "each spec once, and give each its own file."
+                f"{out} would hold the records of more than one spec. Name each spec "
+                "once, and give each its own file."
             )
-    with ExitStack() as writers:
+        place = Place(device, Path(encoders), spec.name, spec_hash(spec), jobs, on_gpu)
+        sheets.append(_Sheet(Path(out), place, cells))
+    with ExitStack() as stack:
         for sheet in sheets:
-            writers.enter_context(_only_writer(sheet.out))
+            stack.enter_context(only_writer(sheet.out))
             sheet.known = recorded(read_records(sheet.out))
         for sheet in sheets if borrowing else ():
             sheet.borrow()
         clock = Clock(budget)
-        for sheet in sheets:
-            for job, record in sheet.done():
-                clock.learn_from(job, record)
         pending: dict[str, Job] = {}
-        for job in (job for sheet in sheets for job in sheet.pending(retry)):
-            pending.setdefault(job.cell.id, job)
+        for sheet, (spec, _) in zip(sheets, specs, strict=True):
+            for cell in cells_of(spec):
+                if cell.id in sheet.known:
+                    clock.learn_from(sheet.job(cell), sheet.known[cell.id])
+            for cell in sheet.wanted:
+                record = sheet.known.get(cell.id)
+                if record is None or (retry and failed(record)):
+                    pending.setdefault(cell.id, sheet.job(cell))
         for name in dict.fromkeys(job.cell.task.dataset for job in pending.values()):
             loaded(name)  # data that are missing would make many cells fail
         before = {cell.id for sheet in sheets for cell in sheet.wanted} - set(pending)
         bad = {i for s in sheets for i, record in s.known.items() if failed(record)}
         outcome = Outcome(skipped=len(before), failed_before=len(before & bad))
-        here = jobs == 1 and cell_limit is None
-        workers: Here | Processes = Here() if here else Processes(jobs, cell_limit)
-        title = " ".join(sheet.place.spec for sheet in sheets)
-        with progress(title, len(pending), verbose) as advance, workers:
-            for job, record in _work_through(list(pending.values()), workers, clock):
+        workers: Here | Processes = Here()
+        if jobs > 1 or cell_limit is not None:
+            workers = stack.enter_context(Processes(jobs, cell_limit))
+        title = " ".join(spec.name for spec, _ in specs)
+        with progress(title, len(pending), verbose) as advance:
+            for job, record in work_through(list(pending.values()), workers, clock):
                 for sheet in sheets:
                     sheet.add(job, record)
                 outcome.ran += 1
                 outcome.failed += failed(record)
                 advance(job.cell.title)
-        outcome.left = len(pending) - outcome.ran
-        outcome.seconds = clock.elapsed()
+    outcome.left = len(pending) - outcome.ran
+    outcome.seconds = clock.elapsed()
     return outcome
 
 
-def chosen(
+def _chosen(
     specs: Sequence[Spec],
-    seeds: tuple[int, ...] | None = None,
-    rows: tuple[str, ...] | None = None,
-    tasks: tuple[str, ...] | None = None,
+    seeds: tuple[int, ...] | None,
+    rows: tuple[str, ...] | None,
+    tasks: tuple[str, ...] | None,
 ) -> list[list[Cell]]:
     """Return the cells of some seeds, rows and tasks, for each spec."""
     names = " and ".join(spec.name for spec in specs)
-    has_not = "has not. It has" if len(specs) == 1 else "have not. They have"
-    for argument, asked, known in (
-        ("rows", rows, [row.name for spec in specs for row in spec.rows]),
-        ("tasks", tasks, [task.name for spec in specs for task in spec.tasks]),
-        ("seeds", seeds, [seed for spec in specs for seed in spec.seeds]),
-    ):
-        for one in asked or ():
+    asked: dict[str, tuple[tuple[object, ...] | None, list[object]]] = {
+        "rows": (rows, [row.name for spec in specs for row in spec.rows]),
+        "tasks": (tasks, [task.name for spec in specs for task in spec.tasks]),
+        "seeds": (seeds, [seed for spec in specs for seed in spec.seeds]),
+    }
+    for argument, (given, known) in asked.items():
+        for one in given or ():
             if one not in known:
+                words = list(map(str, dict.fromkeys(known)))
                 raise InvalidParameterError(
-                    f"{argument} has {one!r}, which {names} {has_not}: "
-                    f"{', '.join(map(str, dict.fromkeys(known)))}."
-                    f"{did_you_mean(str(one), list(map(str, known)))}"
+                    f"{argument} has {one!r}, which is not in {names}. Known: "
+                    f"{', '.join(words)}.{did_you_mean(str(one), words)}"
                 )
     found = [
         [
@@ -179,8 +188,7 @@ def chosen(
         for spec in specs
     ]
     if not any(found):
-        asked_for = {"rows": rows, "tasks": tasks, "seeds": seeds}
-        told = ", ".join(f"{k}={list(v)}" for k, v in asked_for.items() if v)
+        told = ", ".join(f"{k}={list(v)}" for k, (v, _) in asked.items() if v)
         raise InvalidParameterError(
             f"No cell of {names} has all of {told}: these rows are not run on these "
             "tasks or with these seeds. Leave one of them out."
@@ -231,14 +239,12 @@ class Clock:
     @staticmethod
     def _likes(job: Job) -> list[Hashable]:
         """Return what a job is like, from what few are to what all are."""
-        cell, data = job.cell, job.cell.task.dataset
-        work = cell.encoder_work if job.encoder else cell.work
-        likes: list[tuple[str, ...]] = [(work, data), (work,)]
-        likes += [] if job.encoder else [("spec", job.place.spec)]
-        return [(job.place.on_gpu, job.encoder, *like) for like in [*likes, ()]]
+        work = job.cell.encoder_work if job.encoder else job.cell.work
+        likes = [(work, job.cell.task.dataset), (work,), ()]
+        return [(job.place.on_gpu, job.encoder, *like) for like in likes]
 
 
-def _work_through(
+def work_through(
     jobs: Sequence[Job], workers: Here | Processes, clock: Clock
 ) -> Iterator[tuple[Job, Record]]:
     """Yield cells with their records as they end; encoders go before their cells.
@@ -290,9 +296,9 @@ def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job |
             if folder in in_training:
                 continue
             job = replace(job, encoder=True)
-        if job.alone and in_work:
+        if (job.alone and in_work) or (job.heavy and heavy_runs):
             continue
-        if not clock.allows(job) or (job.heavy and heavy_runs):
+        if not clock.allows(job):
             continue
         if job.heavy or not in_work:
             return job
@@ -300,35 +306,179 @@ def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job |
     return light
 
 
+# --- who does the jobs --------------------------------------------------------------
+
+
+class Here:
+    """One job at a time, in this process; none after an error that broke its device."""
+
+    def __init__(self) -> None:
+        self.done: list[Ended] = []
+        self.broken_by: Job | None = None
+
+    def free(self) -> bool:
+        """Tell whether another job can be begun."""
+        return not self.done
+
+    def begin(self, job: Job) -> None:
+        """Do a job."""
+        if self.broken_by is not None:
+            raise DensPUError(
+                f"{self.broken_by.cell.title} broke the device of this process (its "
+                "record says how), so that no other cell was begun. Run again for "
+                "those left; jobs=2 (--jobs 2) or a cell_limit (--cell-limit) keeps "
+                "cells in processes of their own."
+            )
+        ended = do(job)
+        told = ended.error or (ended.record and ended.record.extra.get("error")) or ""
+        if any(word in told for word in BROKEN):
+            self.broken_by = job
+        self.done.append(ended)
+
+    def wait(self) -> list[Ended]:
+        """Return the job that has ended."""
+        ended, self.done = self.done, []
+        return ended
+
+
+class Processes:
+    """Several jobs at once, each in a process of its own.
+
+    A process that dies, or takes longer than ``limit`` seconds over a job, is replaced
+    and its cell recorded as failed. So is one whose cell raised: what the error left
+    behind (a device in a bad state) must not reach the next cell.
+    """
+
+    def __init__(self, count: int, limit: float | None = None) -> None:
+        self.count, self.limit = count, limit
+        self.idle: list[_Worker] = []
+        self.busy: dict[Future[Ended], _Worker] = {}
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for worker in (*self.idle, *self.busy.values()):
+            worker.end()
+
+    def free(self) -> bool:
+        """Tell whether another job can be begun."""
+        return len(self.busy) < self.count
+
+    def begin(self, job: Job) -> None:
+        """Start a job in a process that waits, else in a new one; cores are shared."""
+        threads = max(1, n_threads(None) // (1 if job.alone else self.count))
+        worker = next((w for w in self.idle if w.threads == threads), None)
+        if worker is None:
+            worker = _Worker(threads)
+        else:
+            self.idle.remove(worker)
+        self.busy[worker.begin(job)] = worker
+
+    def wait(self) -> list[Ended]:
+        """Return the jobs that have ended; kill those over the limit."""
+        while True:
+            done, _ = wait(
+                self.busy, None if self.limit is None else 0.1, FIRST_COMPLETED
+            )
+            if done:
+                return [self._ended(future, self.busy.pop(future)) for future in done]
+            for worker in self.busy.values():
+                if self.limit is not None and worker.seconds > self.limit:
+                    worker.is_late = True
+                    worker.end()
+
+    def _ended(self, future: Future[Ended], worker: _Worker) -> Ended:
+        job = worker.job
+        assert job is not None
+        try:
+            ended = future.result()
+        except BrokenProcessPool:
+            if worker.pid.exception() is not None:
+                raise DensPUError(
+                    "A process for the benchmark ended before it began to work. A "
+                    "script that calls run_specs with jobs above 1 must do so under "
+                    "if __name__ == '__main__'."
+                ) from None
+            how = "no answer: it crashed, or was killed, for its memory perhaps"
+            if worker.is_late:
+                how = f"more than the {self.limit:g} s a cell may take"
+            return gave_up(job, f"The process ended with {how}.", worker.seconds)
+        # The memory that training an encoder took is not kept for a cell's process.
+        again = ended.went_well and not job.encoder
+        self.idle.append(worker) if again else worker.end()
+        return ended
+
+
+class _Worker:
+    """A process that does one job after the other, and what it is at."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.pool = ProcessPoolExecutor(
+            1, get_context("spawn"), initializer=_prepare, initargs=(threads,)
+        )
+        told = os.environ.get(THREADS)  # by the user: that stays
+        os.environ[THREADS] = told or str(threads)
+        try:
+            self.pid: Future[int] = self.pool.submit(os.getpid)
+        finally:
+            if told is None:
+                del os.environ[THREADS]
+        self.pid.add_done_callback(self._count_from_now)
+        self.job: Job | None = None
+        self.began = 0.0
+        self.is_late = False
+
+    def _count_from_now(self, _: object = None) -> None:
+        self.began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been at its job; that the process starts does not count."""
+        return time.perf_counter() - self.began if self.pid.done() else 0.0
+
+    def begin(self, job: Job) -> Future[Ended]:
+        """Start a job."""
+        self.job = job
+        self._count_from_now()
+        return self.pool.submit(do, job)
+
+    def end(self) -> None:
+        """Kill the process; what it was at breaks."""
+        with suppress(BrokenProcessPool, ProcessLookupError):  # it ended by itself
+            os.kill(self.pid.result(), signal.SIGKILL)
+        self.pool.shutdown(cancel_futures=True)
+
+
+def _prepare(threads: int) -> None:
+    """Make a new process ready for jobs; it ends when its run is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run ends it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(min(threads, torch.get_num_threads()))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 # --- the records of a spec while it is run ------------------------------------------
 
 
 @dataclass
-class Sheet:
+class _Sheet:
     """The records of a spec, and which of its cells are wanted."""
 
     out: Path
     place: Place
-    cells: list[Cell]
-    """All of the spec, from whose records it is known how long a run takes."""
     wanted: list[Cell]
     known: dict[str, Record] = field(default_factory=dict)
 
-    def pending(self, retry: bool) -> list[Job]:
-        """Return the cells without a record or, if asked, with that of an error."""
-        return [
-            Job(cell, self.place.of(cell.row))
-            for cell in self.wanted
-            if cell.id not in self.known or (retry and failed(self.known[cell.id]))
-        ]
-
-    def done(self) -> list[tuple[Job, Record]]:
-        """Return the cells that have a record, with it, whether wanted now or not."""
-        return [
-            (Job(cell, self.place.of(cell.row)), self.known[cell.id])
-            for cell in self.cells
-            if cell.id in self.known
-        ]
+    def job(self, cell: Cell) -> Job:
+        return Job(cell, self.place.of(cell.row))
 
     def add(self, job: Job, record: Record) -> None:
         """Write the record of a job, whichever spec it was run for, if it is news."""
@@ -344,10 +494,8 @@ class Sheet:
         others: list[Record] = []
         for path in sorted(self.out.parent.glob("*.jsonl")):
             if path != self.out:
-                try:
+                with suppress(DataIntegrityError):  # a file of other things
                     others += read_records(path)
-                except DataIntegrityError:  # a file of other things
-                    continue
         elsewhere = recorded(others)
         for cell in self.wanted:
             found = elsewhere.get(cell.id)
@@ -357,7 +505,7 @@ class Sheet:
 
     def _taken(self, cell: Cell, found: Record) -> Record:
         """Return the record that the same cell has in another spec, as ours."""
-        extra = {**found.extra, **facts_of(cell, self.place)}
+        extra = {**found.extra, **facts_of(Job(cell, self.place))}
         extra |= {"jobs": found.extra.get("jobs", 1), "taken_from": found.extra["spec"]}
         return replace(found, variant=cell.row.name, extra=extra)
 
@@ -366,12 +514,8 @@ class Sheet:
         self.known[record.extra["cell"]] = record
 
 
-def _file(sheet: Sheet) -> Path:
-    return sheet.out.resolve()
-
-
 @contextmanager
-def _only_writer(out: Path) -> Iterator[None]:
+def only_writer(out: Path) -> Iterator[None]:
     """Keep other runs from writing to the same records."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,17 +1,22 @@
 """What a benchmark compares, as declared data: tasks, rows, seeds, and their cells.
 
 A spec names tasks (a data set, its positive classes, how many labels), rows (a method
-with its settings) and seeds. Every task × row × seed is one cell.
+with its settings) and seeds. Every task × row × seed is one cell. A spec's TOML file is
+read with nothing left to guess: a misspelt setting must not run as a default.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, field, replace
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, field, fields, replace
 from dataclasses import dataclass as plain_dataclass
 from functools import cached_property
+from itertools import groupby
+from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import (
@@ -21,8 +26,15 @@ from pydantic import (
     StrictFloat,
     StrictInt,
     StrictStr,
+    TypeAdapter,
+    ValidationError,
 )
 from pydantic.dataclasses import dataclass
+
+from denspu._parameters import About, OneOf, Part, check_parameters
+from denspu._registry import Entry, Kind, registry, resolve_part
+from denspu.data._sets import find_set
+from denspu.exceptions import InvalidParameterError, did_you_mean
 
 Metric = Literal[
     "accuracy",
@@ -47,27 +59,22 @@ Seeds = Annotated[tuple[Annotated[StrictInt, Field(ge=0)], ...], Field(min_lengt
 Classes = Annotated[tuple[StrictInt, ...], Field(min_length=1)]
 A_LIST_OF_SEEDS = "a list of seeds of 0 or more, such as [0, 1]"
 Number = StrictInt | StrictFloat  # an integer stays one: it is part of a cell's id
-Percent = Annotated[
-    Number, Field(gt=1, le=100, description="a number in percent, above 1")
-]
+Percent = Annotated[Number, Field(gt=1, le=100)]
 Parameters = dict[str, Any]
 DECLARED = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, config=DECLARED)
 class Task:
-    """A data set made into PU data."""
+    """A data set made into PU data; benchmarks/specs/README.md explains each key."""
 
     name: Name
-    """As columns and headings call it."""
     dataset: StrictStr
     n_labeled: Annotated[
         Annotated[StrictInt, Field(gt=0)] | Annotated[StrictFloat, Field(gt=0, lt=1)],
         Field(description="a count above 0, or a share between 0 and 1"),
     ]
-    """How many positives are labelled, or a share of them."""
     share_of: Literal["positives", "training set"] = "positives"
-    """What a share is taken of: the positives, or the whole training set."""
     positive: Annotated[
         Classes | None, Field(description="a list of class numbers, such as [0, 1]")
     ] = None
@@ -82,15 +89,13 @@ class Task:
 
 @dataclass(frozen=True, config=DECLARED)
 class Row:
-    """A method with its settings."""
+    """A method with its settings; benchmarks/specs/README.md explains each key."""
 
     name: Name
-    """As the table calls it."""
     method: StrictStr
     """Key in the registry, ``module:Class`` of one's own, or ``supervised``."""
     parameters: Parameters = Field(default_factory=dict)
     prior: Literal["none", "true", "estimate"] = "none"
-    """What the method is told: nothing, the true class prior, or to estimate it."""
     encoder: Literal["own", "shared"] = "own"
     """``shared``: the frozen contrastive encoder that is trained once for each seed and
     data, as our default trains its own."""
@@ -98,17 +103,13 @@ class Row:
     """Above which score a row is called positive: the method's own rule, or so that the
     true share of U is. For methods that take no prior, beside others that are told."""
     device: Literal["any", "cpu"] = "any"
-    """Where it runs: where the run is told to, or on a CPU in any case. For methods
-    that choose their parts by the device, as our default does."""
     oracle: Literal["no", "negatives", "all"] = "no"
     """True labels that a supervised row may see: P and as many true negatives, or
     all."""
     tasks: Annotated[
         Names | None, Field(description='a list of names, such as ["one", "two"]')
     ] = None
-    """Names of the tasks it runs on; all if not given."""
     seeds: Annotated[Seeds | None, Field(description=A_LIST_OF_SEEDS)] = None
-    """Those of the table's seeds that it runs with; all if not given."""
     selection: Literal["last", "label-free"] = "last"
     """Whose weights are judged: the last epoch's, or those that the method itself
     chooses without a label. The best epoch on the test set is never an option."""
@@ -121,7 +122,6 @@ class Row:
     printed: dict[str, dict[str, Percent]] = Field(default_factory=dict)
     """What the paper prints, in percent: task, then metric."""
     note: StrictStr = ""
-    """A sentence beneath the table."""
 
     @property
     def keeps_to_cpu(self) -> bool:
@@ -136,7 +136,7 @@ class Row:
 
 @dataclass(frozen=True, config=DECLARED)
 class Spec:
-    """A table of the benchmark."""
+    """A table of the benchmark; benchmarks/specs/README.md explains each key."""
 
     name: Name
     title: StrictStr
@@ -153,7 +153,6 @@ class Spec:
     reference: StrictStr | None = None
     """Name of the row that others are compared with."""
     shared_encoder: Parameters = Field(default_factory=dict)
-    """Settings of the contrastive encoder that rows with ``encoder="shared"`` use."""
     note: StrictStr = ""
     path: StrictStr = ""
     """The file it was read from, as the user named it; no setting of a table."""
@@ -225,19 +224,8 @@ class Cell:
     @cached_property
     def encoder_work(self) -> str:
         """Say the same of the encoder it shares."""
-        settings = dict(self.shared_encoder)
-        settings.pop("positive_weight", None)
-        return _hash(settings)
-
-    @property
-    def alone(self) -> bool:
-        """Tell whether others must wait: under ``max_seconds`` load changes results."""
-        return any(name.endswith("max_seconds") for name in self.row.parameters)
-
-    @property
-    def encoder_alone(self) -> bool:
-        """Tell the same of the encoder it shares."""
-        return "max_seconds" in self.shared_encoder
+        settings = self.shared_encoder.items()
+        return _hash({k: v for k, v in settings if k != "positive_weight"})
 
     @property
     def title(self) -> str:
@@ -272,3 +260,322 @@ def _facts(thing: Task | Row) -> dict[str, Any]:
 def _hash(facts: Any) -> str:
     text = json.dumps(facts, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
+
+
+# --- files ---------------------------------------------------------------------------
+
+FROM_THE_FILE = ("name", "path")
+"""What a spec does not say of itself."""
+TABLES = {"tasks": Task, "rows": Row}
+UNKNOWN = "unexpected_keyword_argument"
+
+
+def load_spec(path: str | Path) -> Spec:
+    """Read and check a spec.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the file is missing, is no TOML, or holds a key or value that is not known;
+        the message names it and what is allowed.
+    """
+    path = Path(path)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidParameterError(
+            f"The spec {path} cannot be read: {error.strerror}. Name a TOML file; "
+            "those that come with denspu are in benchmarks/specs."
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidParameterError(f"{path} is not a TOML file: {error}.") from None
+    return replace(parse_spec(table, path.stem), path=str(path))
+
+
+def parse_spec(table: Mapping[str, Any], name: str) -> Spec:
+    """Return the spec a table of settings describes."""
+    where = f"spec {name!r}"
+    for key in FROM_THE_FILE:
+        _require(
+            key not in table,
+            f"{where} gives itself a {key}. That of its file is meant: leave it out.",
+        )
+    given = {**table, "name": name}
+    try:
+        spec = TypeAdapter(Spec).validate_python(given)
+    except ValidationError as error:
+        raise InvalidParameterError(_in_words(error, given, where)) from None
+    tasks = []
+    for task in spec.tasks:  # classes in order, and not named where they are usual
+        usual = tuple(sorted(find_set(task.dataset).positive))
+        positive = tuple(sorted(set(task.positive or usual)))
+        tasks.append(replace(task, positive=None if positive == usual else positive))
+    spec = replace(spec, tasks=tuple(tasks))
+    _check_spec(spec, where)
+    return spec
+
+
+def _in_words(error: ValidationError, given: Mapping[str, Any], where: str) -> str:
+    """Say what is wrong; a misspelt key goes first, since another is then lacking."""
+    fault = min(error.errors(), key=lambda one: one["type"] != UNKNOWN)
+    kind: Any = Spec
+    table: Any = given
+    place = list(fault["loc"])
+    if len(place) > 1 and isinstance(place[1], int) and place[0] in TABLES:
+        tables, number, *place = place
+        where = f"{str(tables)[:-1]} {int(number) + 1} of {where}"
+        kind, table = TABLES[str(tables)], given[str(tables)][number]
+    if not place:
+        return f"{where} must be a table, not {table!r}."
+    key, value = str(place[0]), fault["input"]
+    if fault["type"] == UNKNOWN:
+        known = [f.name for f in fields(kind)]
+        known = [k for k in known if kind is not Spec or k not in FROM_THE_FILE]
+        return (
+            f"{where} has no setting {key!r}.{did_you_mean(key, known)} "
+            f"It takes: {', '.join(known)}."
+        )
+    if kind is Spec and key in TABLES:
+        return f"{where} has no list of {key}. Write [[{key}]], once or more often."
+    if fault["type"] == "missing":
+        return f"{where} lacks {key!r}."
+    hint = ""
+    if fault["type"] == "literal_error":
+        allowed = fault["ctx"]["expected"]
+        hint = did_you_mean(str(value), allowed.replace("'", " ").split())
+    elif key == "printed":
+        key, allowed = ".".join(map(str, place)), "a number in percent, above 1"
+    else:
+        value, allowed = table[key], kind.__pydantic_fields__[key].description
+    allowed = allowed or fault["msg"].removeprefix("Input should be ")
+    return f"{key}={value!r} of {where} must be {allowed}.{hint}"
+
+
+# --- what keys must mean to each other ----------------------------------------------
+
+RESERVED_OF_PARTS = ("random_state", "device", "verbose")
+RESERVED = (*RESERVED_OF_PARTS, "prior", "scenario")
+"""Parameters that no row may set: they follow from spec, task, row and command."""
+
+
+def _require(is_so: bool, message: str) -> None:
+    if not is_so:
+        raise InvalidParameterError(message)
+
+
+def _check_spec(spec: Spec, where: str) -> None:
+    rows, tasks = [r.name for r in spec.rows], [t.name for t in spec.tasks]
+    _unique("task", tasks, where)
+    _unique("row", rows, where)
+    _unique("seed", spec.seeds, where)
+    _unique("metric", spec.metrics, where)
+    _require(
+        spec.metrics[0] in METRICS,
+        f"metrics of {where} begins with {spec.metrics[0]!r}, which methods other than "
+        f"dens_pu have not. Let one of these lead: {', '.join(METRICS)}.",
+    )
+    if spec.reference is not None:
+        _known("reference", spec.reference, rows, where)
+    _refuse_reserved(spec.shared_encoder, f"shared_encoder of {where}")
+    try:
+        build = registry().get("contrastive", "encoder").build
+        check_parameters(build(**spec.shared_encoder))
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"shared_encoder of {where}: {error}") from None
+    for task in spec.tasks:
+        _check_task(task, where)
+        _require(
+            len(spec.rows_of(task)) > 0,
+            f"No row of {where} runs on task {task.name!r}. Name it in a row, or take "
+            "it out.",
+        )
+    for row in spec.rows:
+        for name in (*(row.tasks or ()), *row.printed):
+            _known(f"task of row {row.name!r}", name, tasks, where)
+        for metric in (m for claims in row.printed.values() for m in claims):
+            _known(f"printed metric of row {row.name!r}", metric, METRICS, where)
+        _unique(f"in row {row.name!r} the seed", row.seeds or (), where)
+        _require(
+            set(row.seeds or ()) <= set(spec.seeds),
+            f"seeds={list(row.seeds or ())} of row {row.name!r} in {where} must be "
+            f"some of the table's: {', '.join(map(str, spec.seeds))}. Leave it out for "
+            "all of them.",
+        )
+        ran = [task for task in spec.tasks if row in spec.rows_of(task)]
+        _check_row(row, ran, f"Row {row.name!r} of {where}")
+    headings = [name for name, _ in groupby(row.group for row in spec.rows)]
+    for name in headings:
+        _require(
+            headings.count(name) == 1,
+            f"The rows of group {name!r} in {where} do not stand together. Put them "
+            "below each other, or give those further down another group.",
+        )
+    seen: dict[str, str] = {}
+    for cell in cells_of(spec):
+        other = seen.setdefault(cell.id, cell.title)
+        _require(
+            other == cell.title,
+            f"{where} asks for one run twice: {other}, and {cell.title}. Take one out.",
+        )
+
+
+def _check_task(task: Task, where: str) -> None:
+    _require(
+        task.name != OVER_TASKS,
+        f"A task of {where} is called {task.name!r}. Give it a name of its own.",
+    )
+    classes = len(find_set(task.dataset).class_names)
+    _require(
+        task.positive is None or set(task.positive) < set(range(classes)),
+        f"positive={list(task.positive or ())} of task {task.name!r} in {where} must "
+        f"name classes of {task.dataset}, 0 to {classes - 1}, and leave some for the "
+        "negatives.",
+    )
+    _require(
+        isinstance(task.n_labeled, float) or task.share_of == "positives",
+        f"share_of={task.share_of!r} of task {task.name!r} in {where} needs a share as "
+        f"n_labeled, and {task.n_labeled} is a count.",
+    )
+
+
+def _check_row(row: Row, tasks: Sequence[Task], who: str) -> None:
+    _refuse_reserved(row.parameters, who)
+    supervised = row.method == SUPERVISED
+    _require(
+        supervised == row.sees_labels,
+        f"{who} has method={row.method!r} and oracle={row.oracle!r}. True labels are "
+        "for method='supervised' alone, and it needs them: oracle='negatives' or "
+        "'all'.",
+    )
+    entry = entry_of(row.method, who)
+    if supervised:
+        for key, usual in (("prior", "none"), ("selection", "last"), ("cut", "own")):
+            _require(
+                getattr(row, key) == usual,
+                f"{who} has {key}={getattr(row, key)!r}, which is of no use to "
+                "method='supervised': leave it out.",
+            )
+    else:
+        _check_use(row, entry, tasks, who)
+    try:
+        method = entry.build(**row.parameters)
+        _check_with_parts(method)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"{who} cannot be built. {error}") from None
+    if row.prior != "true" or not hasattr(method, "_learns_from_prior"):
+        return
+    for scenario in sorted({task.scenario for task in tasks}):
+        if hasattr(method, "scenario"):
+            method.set_params(scenario=scenario)
+        _require(  # it would go on as if it had none
+            method._learns_from_prior(),
+            f"{who} has prior='true', and {row.method!r} with these parameters makes "
+            f"no use of it on {scenario} data. Leave the prior out, or cut at it with "
+            "cut='true prior'.",
+        )
+
+
+def _check_use(row: Row, entry: Entry, tasks: Sequence[Task], who: str) -> None:
+    """Check encoder, prior and scenario of a row that is not supervised."""
+    if row.encoder == "shared":
+        _require(
+            "encoder" not in row.parameters,
+            f"{who} has encoder='shared' and an encoder of its own among the "
+            "parameters. Keep one of them.",
+        )
+        _require(
+            not row.keeps_to_cpu,
+            f"{who} has encoder='shared' and device={row.device!r}, and shared "
+            "encoders are trained where the run is told. Leave the device out.",
+        )
+    needs, allowed = "takes no class prior", ["none"]
+    if entry.needs_prior:
+        needs, allowed = "needs a class prior", ["true", "estimate"]
+    elif "prior" in entry.takes():
+        needs = "estimates a class prior by itself unless it is told"
+        allowed = ["none", "true"]
+    _require(
+        row.prior in allowed,
+        f"{who} has prior={row.prior!r}, and {row.method!r} {needs}: use "
+        f"{' or '.join(map(repr, allowed))}.",
+    )
+    for task in tasks:
+        _require(
+            entry.scenario in (None, "any", task.scenario),
+            f"{who} has method={row.method!r}, which is for the {entry.scenario} "
+            f"scenario, and task {task.name!r} is {task.scenario}. Name its tasks in "
+            "the row.",
+        )
+
+
+def _check_with_parts(method: Any) -> None:
+    """Compare the parameters of a method and of its parts with their rules."""
+    rules: Mapping[str, Any] = getattr(method, "_rules", {})
+    if rules:
+        check_parameters(method)
+    for name, allowed in rules.items():
+        value = getattr(method, name)
+        words = [rule for rule in allowed if isinstance(rule, OneOf)]
+        if value == "auto" or any(rule.allows(value) for rule in words):
+            continue
+        for rule in allowed:
+            if isinstance(rule, Part):
+                part = resolve_part(value, cast(Kind, rule.kind), argument=name)
+                if hasattr(part, "_rules"):
+                    check_parameters(part)
+
+
+def _refuse_reserved(parameters: Mapping[str, Any], who: str) -> None:
+    for name in parameters:
+        _, of_a_part, last = name.rpartition("__")
+        _require(
+            last not in (RESERVED_OF_PARTS if of_a_part else RESERVED),
+            f"{who} sets {name!r}, which the benchmark itself decides: seeds from the "
+            "spec, scenario from the task, prior from the row's 'prior', device from "
+            "the command. Leave it out.",
+        )
+
+
+def _unique(what: str, names: Iterable[object], where: str) -> None:
+    words = [str(name) for name in names]
+    twice = sorted({word for word in words if words.count(word) > 1})
+    _require(not twice, f"{where} has {what} {', '.join(twice)} twice.")
+
+
+def _known(what: str, word: str, allowed: Sequence[str], where: str) -> None:
+    _require(
+        word in allowed,
+        f"{what} {word!r} of {where} is not known.{did_you_mean(word, allowed)} "
+        f"Known: {', '.join(allowed)}.",
+    )
+
+
+def entry_of(method: str, who: str = "A row") -> Entry:
+    """Return what is known of a method: of the registry, or by import path.
+
+    Raises
+    ------
+    InvalidParameterError
+        If nothing is called so, or a class of one's own cannot be imported or used.
+    """
+    target = "denspu.benchmark.work:Supervised" if method == SUPERVISED else method
+    if ":" not in target:
+        return registry().get(target)
+    module, _, name = target.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidParameterError(
+            f"{who} has method={method!r}, which cannot be imported: {error}. Write "
+            "'package.module:Class', and install the package or name its folder in "
+            "PYTHONPATH."
+        ) from None
+    verbs = [getattr(found, verb, None) for verb in ("fit", "decision_function")]
+    _require(
+        isinstance(found, type) and all(map(callable, verbs)),
+        f"{who} has method={method!r}, which is no class with fit(X, y) and "
+        "decision_function(X).",
+    )
+    facts = asdict(getattr(found, "about", About()))
+    facts |= {"key": method, "kind": "method", "target": target}
+    return Entry(**facts, summary="", defaults={})

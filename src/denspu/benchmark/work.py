@@ -26,11 +26,9 @@ from denspu._random import Randomness
 from denspu._registry import prepare_part
 from denspu._typing import BoolArray, IntArray
 from denspu._validation import PUInput
-from denspu.benchmark.measure import device_name, measure
-from denspu.benchmark.record import Record, commit, failed
-from denspu.benchmark.spec import SUPERVISED, Cell, Row
+from denspu.benchmark.record import Record, commit, device_name, failed, measure
+from denspu.benchmark.spec import SUPERVISED, Cell, Row, entry_of
 from denspu.benchmark.spec import Task as DataTask
-from denspu.benchmark.spec_file import entry_of
 from denspu.data import Benchmark, PUDataset, load_dataset, make_pu
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import DataIntegrityError, DensPUWarning
@@ -39,8 +37,6 @@ from denspu.methods._task import Task
 
 ABOUT_FILE = "about.json"
 MOST_WARNINGS, LONGEST_WARNING = 10, 400
-BROKEN = ("AcceleratorError:", "CUDA error")
-"""Words of errors after which a process cannot use its device any more."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +72,17 @@ class Job:
 
     @property
     def alone(self) -> bool:
-        """Whether no other may run beside it: it is bound by seconds."""
-        return self.cell.encoder_alone if self.encoder else self.cell.alone
+        """Whether no other may run beside it: under ``max_seconds`` load tells."""
+        cell = self.cell
+        settings = cell.shared_encoder if self.encoder else cell.row.parameters
+        return any(name.endswith("max_seconds") for name in settings)
 
     @property
     def shared_folder(self) -> Path | None:
         """Where the encoder lies that the cell shares, if it shares one."""
         if self.cell.row.encoder == "own":
             return None
-        return encoder_folder(self.cell, self.place)
+        return self.place.encoders / self.cell.encoder_id
 
 
 @dataclass
@@ -103,26 +101,18 @@ class Ended:
         """Whether it did what it was to do."""
         return self.error is None and not (self.record and failed(self.record))
 
-    @property
-    def broke_device(self) -> bool:
-        """Whether the device may not be trusted after this job."""
-        told = self.error or ""
-        if self.record is not None:
-            told = str(self.record.extra.get("error", ""))
-        return any(word in told for word in BROKEN)
-
 
 def do(job: Job) -> Ended:
     """Do one job."""
     start = time.perf_counter()
     record, error = None, None
-    if not job.encoder:
-        record = run_cell(job.cell, job.place)
-    else:
+    if job.encoder:
         try:
-            train_encoder(job.cell, job.place)
+            _train_encoder(job)
         except Exception as raised:  # told in the records of the cells that need it
             error = f"{type(raised).__name__}: {raised}"
+    else:
+        record = run_cell(job)
     return Ended(job, record, time.perf_counter() - start, error)
 
 
@@ -130,25 +120,26 @@ def gave_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
     """Return what became of a job that nobody could do to its end."""
     if job.encoder:
         return Ended(job, None, seconds, reason)
-    record = _without_figures(job.cell, job.place, seconds, {"error": reason})
-    return Ended(job, record, seconds)
+    return Ended(job, _without_figures(job, seconds, {"error": reason}), seconds)
 
 
 # --- cells --------------------------------------------------------------------------
 
 
-def run_cell(cell: Cell, place: Place) -> Record:
+def run_cell(job: Job) -> Record:
     """Run one cell and return its record, also where it raises.
 
     Warnings go into the record, not to the screen.
     """
     start = time.perf_counter()
     extra: dict[str, Any] = {}
+    shared: dict[str, Any] = {"warnings": []}
     record = None
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", DensPUWarning)
         try:
-            record = _measured(cell, place)
+            shared |= _about(job.shared_folder)
+            record = _measured(job, shared)
             for name, value in record.metrics.items():
                 if not np.isfinite(value):
                     raise ValueError(
@@ -159,22 +150,24 @@ def run_cell(cell: Cell, place: Place) -> Record:
             last = traceback.extract_tb(error.__traceback__)[-1]
             extra["error"] = f"{type(error).__name__}: {error}"
             extra["raised_in"] = f"{Path(last.filename).name}:{last.lineno}"
-    said = [*_encoder_warnings(cell, place), *texts_of(told)]
-    if said and cell.row.method != SUPERVISED:  # which has no U to be warned about
+    said = [f"shared encoder: {text}" for text in shared["warnings"]]
+    said += _texts_of(told)
+    if said and job.cell.row.method != SUPERVISED:  # it has no U to be warned about
         extra["warnings"] = said
     if record is None:
-        return _without_figures(cell, place, time.perf_counter() - start, extra)
-    return replace(record, extra={**record.extra, **facts_of(cell, place), **extra})
+        return _without_figures(job, time.perf_counter() - start, extra)
+    return replace(record, extra={**record.extra, **facts_of(job), **extra})
 
 
-def texts_of(told: list[warnings.WarningMessage]) -> list[str]:
+def _texts_of(told: list[warnings.WarningMessage]) -> list[str]:
     """Return each warning once, shortened."""
     texts = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in told)
     return [text[:LONGEST_WARNING] for text in texts][:MOST_WARNINGS]
 
 
-def facts_of(cell: Cell, place: Place) -> dict[str, Any]:
+def facts_of(job: Job) -> dict[str, Any]:
     """Return what tells a cell's record apart from all others."""
+    cell, place = job.cell, job.place
     return {
         "spec": place.spec,
         "spec_hash": place.spec_hash,
@@ -190,9 +183,8 @@ def facts_of(cell: Cell, place: Place) -> dict[str, Any]:
     }
 
 
-def _without_figures(
-    cell: Cell, place: Place, seconds: float, extra: dict[str, Any]
-) -> Record:
+def _without_figures(job: Job, seconds: float, extra: dict[str, Any]) -> Record:
+    cell = job.cell
     count = cell.task.n_labeled
     return Record(
         dataset=cell.task.dataset,
@@ -203,63 +195,56 @@ def _without_figures(
         metrics={},
         estimates={},
         seconds={"total": seconds},
-        device=place.device,
-        extra={**facts_of(cell, place), **extra},
+        device=job.place.device,
+        extra={**facts_of(job), **extra},
     )
 
 
-def _measured(cell: Cell, place: Place) -> Record:
+def _measured(job: Job, shared: dict[str, Any]) -> Record:
+    """Return the record of a cell; ``shared`` is told of the encoder it shares."""
+    cell, row = job.cell, job.cell.row
     pu, benchmark = make_data(cell.task, cell.seed)
     labels, known = np.asarray(pu.y), None
-    if cell.row.method == SUPERVISED:
-        labels, known = true_labels(pu, cell.row.oracle == "all", cell.seed)
-    model, shared = build(cell, pu, place)
-    wake(place.device)
-    true_cut = cell.row.cut == "true prior"
+    if row.method == SUPERVISED:
+        labels, known = _true_labels(pu, row.oracle == "all", cell.seed)
+    entry = entry_of(row.method)
+    takes = entry.takes()
+    settings: dict[str, Any] = {"random_state": cell.seed, "device": job.place.device}
+    if row.method != SUPERVISED:
+        settings["scenario"] = cell.task.scenario
+    if row.prior == "true" or row.method == SUPERVISED:
+        asks = row.method == SUPERVISED or "scenario" in takes
+        settings["prior"] = _true_prior(cell.task, pu, asks)
+    encoder = None
+    if job.shared_folder is not None:
+        encoder = ContrastiveEncoder.load(job.shared_folder)
+        settings["encoder"] = FrozenEstimator(encoder)
+    settings = {name: value for name, value in settings.items() if name in takes}
+    model = entry.build(**settings, **row.parameters)
+    _wake(job.place.device)
+    true_cut = row.cut == "true prior"
     record = measure(
         model,
         pu,
         benchmark,
-        method=cell.row.method,
-        variant=cell.row.name,
+        method=row.method,
+        variant=row.name,
         seed=cell.seed,
         labels=labels,
         known_negative=known,
         share_called=pu.oracle.prior_in_unlabeled if true_cut else None,
     )
-    if shared is None:
+    if encoder is None:
         return record
-    loss = shared.history_.last["loss"]
-    took = _about(encoder_folder(cell, place))["fit"]
+    loss = encoder.history_.last["loss"]
     return replace(
         record,
-        seconds={**record.seconds, "shared_encoder": took},
+        seconds={**record.seconds, "shared_encoder": shared["fit"]},
         extra={**record.extra, "shared_encoder_loss": loss},
     )
 
 
-def build(
-    cell: Cell, pu: PUDataset, place: Place
-) -> tuple[Any, ContrastiveEncoder | None]:
-    """Return the method, and the encoder that it shares."""
-    row = cell.row
-    entry = entry_of(row.method)
-    takes = entry.takes()
-    settings: dict[str, Any] = {"random_state": cell.seed, "device": place.device}
-    if row.method != SUPERVISED:
-        settings["scenario"] = cell.task.scenario
-    if row.prior == "true" or row.method == SUPERVISED:
-        asks = row.method == SUPERVISED or "scenario" in takes
-        settings["prior"] = true_prior(cell, pu, asks)
-    shared = None
-    if row.encoder == "shared":
-        shared = ContrastiveEncoder.load(encoder_folder(cell, place))
-        settings["encoder"] = FrozenEstimator(shared)
-    settings = {name: value for name, value in settings.items() if name in takes}
-    return entry.build(**settings, **row.parameters), shared
-
-
-def wake(device: str) -> None:
+def _wake(device: str) -> None:
     """Start a GPU before the clock: its libraries are loaded when first used.
 
     Else a process's first cell would pay for it, under ``max_seconds`` with epochs.
@@ -271,12 +256,12 @@ def wake(device: str) -> None:
         torch.cuda.synchronize(found)
 
 
-def true_prior(cell: Cell, pu: PUDataset, asks: bool) -> float:
+def _true_prior(task: DataTask, pu: PUDataset, asks: bool) -> float:
     """Return the share of positives in the population a method speaks of.
 
     A method that does not ask for the scenario (``asks``) takes P and U together.
     """
-    if cell.task.scenario == "one-sample":
+    if task.scenario == "one-sample":
         return float(pu.oracle.prior)
     if asks:
         return float(pu.oracle.prior_in_unlabeled)
@@ -299,7 +284,7 @@ def make_data(task: DataTask, seed: int) -> tuple[PUDataset, Benchmark]:
     if task.positive is not None:
         benchmark = replace(benchmark, positive=task.positive)
     if task.keep_positive < 1:
-        benchmark = thinned(benchmark, task.keep_positive, seed)
+        benchmark = _thinned(benchmark, task.keep_positive, seed)
     count: int | float = task.n_labeled
     if isinstance(count, float) and task.share_of == "training set":
         count = round(count * len(benchmark.X_train))
@@ -315,7 +300,7 @@ def make_data(task: DataTask, seed: int) -> tuple[PUDataset, Benchmark]:
     return pu, benchmark
 
 
-def thinned(benchmark: Benchmark, share: float, seed: int) -> Benchmark:
+def _thinned(benchmark: Benchmark, share: float, seed: int) -> Benchmark:
     """Return a set with some of its positives left out, in both parts alike."""
     rng = np.random.default_rng([seed, 5])
 
@@ -337,12 +322,10 @@ def thinned(benchmark: Benchmark, share: float, seed: int) -> Benchmark:
 # --- encoders that rows share -------------------------------------------------------
 
 
-def encoder_folder(cell: Cell, place: Place) -> Path:
-    """Return where the encoder that a cell shares is kept."""
-    return place.encoders / cell.encoder_id
-
-
-def _about(folder: Path) -> dict[str, Any]:
+def _about(folder: Path | None) -> dict[str, Any]:
+    """Return what an encoder's training told; nothing where none is shared."""
+    if folder is None:
+        return {}
     try:
         found = json.loads((folder / ABOUT_FILE).read_text(encoding="utf-8"))
         return {"fit": float(found["fit"]), "warnings": list(found["warnings"])}
@@ -353,29 +336,20 @@ def _about(folder: Path) -> dict[str, Any]:
         ) from None
 
 
-def _encoder_warnings(cell: Cell, place: Place) -> list[str]:
-    folder = encoder_folder(cell, place)
-    if cell.row.encoder == "own" or not folder.exists():
-        return []
-    try:
-        texts = _about(folder)["warnings"]
-    except DataIntegrityError:  # the cell could not use it, and its record says so
-        return []
-    return [f"shared encoder: {text}" for text in texts]
-
-
-def train_encoder(cell: Cell, place: Place) -> None:
+def _train_encoder(job: Job) -> None:
     """Train and keep the encoder that a cell shares; the folder appears whole.
 
     It is the one that ``DensPU`` trains with the same seed and settings.
     """
+    cell, device, folder = job.cell, job.place.device, job.shared_folder
+    assert folder is not None
     pu, _ = make_data(cell.task, cell.seed)
-    wake(place.device)
+    _wake(device)
     encoder = prepare_part(
         ContrastiveEncoder(**cell.shared_encoder),
         Randomness(cell.seed),
         "encoder",
-        device=place.device,
+        device=device,
     )
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as told:
@@ -383,11 +357,10 @@ def train_encoder(cell: Cell, place: Place) -> None:
         encoder.fit(pu.X, pu.y)
     about = {
         "fit": time.perf_counter() - start,
-        "device": device_name(str(resolve_device(place.device))),
+        "device": device_name(str(resolve_device(device))),
         "commit": commit(),
-        "warnings": texts_of(told),
+        "warnings": _texts_of(told),
     }
-    folder = encoder_folder(cell, place)
     try:
         with new_folder(folder) as half:
             encoder.save(half)
@@ -425,7 +398,7 @@ class Supervised(DeepPriorPU):
         )
 
 
-def true_labels(
+def _true_labels(
     pu: PUDataset, everything: bool, seed: int
 ) -> tuple[IntArray, BoolArray]:
     """Return labels with true negatives marked, and which rows those are.

@@ -46,7 +46,7 @@ def loaded_with_records(
     specs: list[Path], records: Path | None
 ) -> list[tuple[Spec, Path]]:
     """Return specs, each with its file of records."""
-    from denspu.benchmark.spec_file import load_spec
+    from denspu.benchmark.spec import load_spec
     from denspu.exceptions import InvalidParameterError
 
     if records is not None and len(specs) > 1:
@@ -168,7 +168,7 @@ def table(spec: SpecPath, records: Records = None) -> None:
     """Print the tables of a spec as Markdown."""
     from denspu.benchmark.record import read_records
     from denspu.benchmark.results import spec_markdown
-    from denspu.benchmark.spec_file import load_spec
+    from denspu.benchmark.spec import load_spec
 
     print(spec_markdown(load_spec(spec), read_records(records_of(spec, records))))
 
@@ -183,7 +183,7 @@ def figure(
 ) -> None:
     """Draw the pictures of a spec (SVG, PNG) and write a page with its tables."""
     from denspu.benchmark.record import read_records
-    from denspu.benchmark.spec_file import load_spec
+    from denspu.benchmark.spec import load_spec
     from denspu.exceptions import InvalidParameterError
     from denspu.report.bench import save_figures, spec_page
 
