@@ -110,7 +110,7 @@ def run_specs(
     check("cell_limit", cell_limit, OneOf(None), Number(0, closed="neither"))
     wanted = _chosen([spec for spec, _ in specs], seeds, rows, tasks)
     on_gpu = resolve_device(device).type == "cuda"
-    sheets = []
+    sheets: list[_Sheet] = []
     for (spec, out), cells in zip(specs, wanted, strict=True):
         if any(Path(out).resolve() == other.out.resolve() for other in sheets):
             raise InvalidParameterError(
