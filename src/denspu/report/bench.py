@@ -181,14 +181,12 @@ def _need(things: Sized, spec: Spec, key: str) -> None:
 # --- spread by seed -----------------------------------------------------------------
 
 
-def spread_by_seed(
-    spec: Spec, records: Sequence[Record], metric: str | None = None
-) -> Figure:
+def spread_by_seed(spec: Spec, records: Sequence[Record]) -> Figure:
     """Draw every seed of every row as a dot, their mean as a tick, the paper's value.
 
     One panel a task, below each other; rows in the order of the spec.
     """
-    found, key = Found(spec, records), metric or spec.metrics[0]
+    found, key = Found(spec, records), spec.metrics[0]
     tasks = [task for task in spec.tasks if _rows_of(found, task, key)]
     _need(tasks, spec, key)
     rows = [_rows_of(found, task, key) for task in tasks]
@@ -248,9 +246,7 @@ def _spread(
 # --- seconds against accuracy -------------------------------------------------------
 
 
-def seconds_against_accuracy(
-    spec: Spec, records: Sequence[Record], metric: str | None = None
-) -> Figure:
+def seconds_against_accuracy(spec: Spec, records: Sequence[Record]) -> Figure:
     """Draw the mean of a metric over the median seconds; one panel a task.
 
     Bars reach from the worst to the best seed.
@@ -258,7 +254,7 @@ def seconds_against_accuracy(
     encoder that rows share are added to each row that uses it.
     """
     found = Found(spec, records)
-    key = metric or ("accuracy" if "accuracy" in spec.metrics else spec.metrics[0])
+    key = "accuracy" if "accuracy" in spec.metrics else spec.metrics[0]
     tasks = [t for t in spec.tasks if any(found.by_seed(r, t, key) for r in spec.rows)]
     _need(tasks, spec, key)
     with styled():
@@ -303,15 +299,13 @@ def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
 # --- a metric against the number of labels ------------------------------------------
 
 
-def labels_against_metric(
-    spec: Spec, records: Sequence[Record], metric: str | None = None
-) -> Figure:
+def labels_against_metric(spec: Spec, records: Sequence[Record]) -> Figure:
     """Draw the mean of a metric over the number of labelled positives.
 
     One panel for tasks that differ in nothing else; bars reach from the worst to the
     best seed, hollow marks on dotted lines what the paper prints.
     """
-    found, key = Found(spec, records), metric or spec.metrics[0]
+    found, key = Found(spec, records), spec.metrics[0]
     groups = recorded_groups(found)
     _need(groups, spec, key)
     with styled():

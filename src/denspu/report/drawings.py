@@ -14,17 +14,8 @@ from typing import Any
 import numpy as np
 
 from denspu._typing import FloatArray
-from denspu.metrics import PUReport
-from denspu.report.text import (
-    estimate,
-    is_number,
-    number,
-    percent,
-    percent_range,
-    readable,
-)
-from denspu.report.words import ESTIMATORS, figure_words
-from denspu.runs.facts import Curve, IfShare, Prior
+from denspu.report.text import is_number, number, percent
+from denspu.runs.facts import Curve, IfShare
 
 Chart = dict[str, Any]
 
@@ -52,7 +43,8 @@ def ticks(low: float, high: float, most: int = 5) -> list[Chart]:
     ]
 
 
-def _percent_ticks(low: float, high: float) -> list[Chart]:
+def percent_ticks(low: float, high: float) -> list[Chart]:
+    """Return round shares between two ends."""
     marks = ticks(low, high, 4)
     width = high - low
     return [m | {"label": percent(low + width * m["at"] / 100)} for m in marks]
@@ -134,50 +126,6 @@ def _stairs(heights: FloatArray) -> str:
     return f"{path}V100" if up else path
 
 
-# --- estimates with their intervals --------------------------------------------------
-
-
-def whiskers(report: PUReport | None) -> list[Chart]:
-    """Return the figures that are shares, each on a line from 0 to 100 %."""
-    made = []
-    for figure in report or ():
-        value, low, high = figure.value, figure.low, figure.high
-        if figure.name == "lift" or not all(map(is_number, (value, low, high))):
-            continue
-        name, meaning = figure_words(figure.name)
-        made.append(
-            {
-                "name": name,
-                "meaning": meaning,
-                "dot": round(100 * value, 2),
-                "left": round(100 * low, 2),
-                "width": round(100 * (high - low), 2),
-                "value": estimate(value),
-                "interval": percent_range(low, high),
-                "how": f"{readable(figure.name)} = {figure.how}",
-                "note": figure.note,
-                "main": figure.name in ("recall", "precision"),  # shown at once
-            }
-        )
-    return made
-
-
-def prior_chart(prior: Prior) -> Chart | None:
-    """Return the share that was used, its interval, and what each estimator says."""
-    if prior.value is None or prior.low is None or prior.high is None:
-        return None
-    found = {"used in this run": prior.value}
-    found |= {ESTIMATORS.get(k, readable(k)): v for k, v in prior.estimates.items()}
-    end = min(1.0, 1.15 * max(prior.high, *found.values(), 1e-6))
-    return {
-        "left": round(100 * prior.low / end, 2),
-        "width": round(100 * (prior.high - prior.low) / end, 2),
-        "interval": percent_range(prior.low, prior.high),
-        "dots": [(k, round(100 * v / end, 2), percent(v)) for k, v in found.items()],
-        "ticks": _percent_ticks(0.0, end),
-    }
-
-
 # --- lines --------------------------------------------------------------------------
 
 
@@ -216,7 +164,7 @@ def sensitivity_chart(rows: Sequence[IfShare]) -> Chart | None:
             ("calls that are right", _path(x, right, 0, 1)),
             ("positives found", _path(x, found, 0, 1)),
         ],
-        "x_ticks": _percent_ticks(float(x[0]), float(x[-1])),
+        "x_ticks": percent_ticks(float(x[0]), float(x[-1])),
         "y_ticks": [{"at": v, "label": percent(v / 100)} for v in (0, 50, 100)],
         "words": "Estimated quality by the assumed share of positives",
     }

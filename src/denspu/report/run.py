@@ -22,9 +22,8 @@ from denspu.report import text, words
 from denspu.report.drawings import (
     curve_charts,
     histogram,
-    prior_chart,
+    percent_ticks,
     sensitivity_chart,
-    whiskers,
 )
 from denspu.report.items import Shower, galleries, item_table, short_name
 from denspu.report.map import make_map
@@ -118,6 +117,8 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
     """Return what the template shows."""
     shower = Shower(facts, rows)
     shown = galleries(facts, rows, shower)
+    shares = words.shares_by_name(facts.prior)
+    most = min(1.0, 1.15 * max(facts.prior.high or 0, *shares.values(), 1e-6))
     table, sentence = item_table(facts, rows, shower)
     held = rows.held_out if rows.held_out.any() else np.ones_like(rows.held_out)
     named = facts.sources.get("unlabeled") or facts.sources.get("table") or facts.kind
@@ -143,8 +144,16 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
         "numeric": shower.numeric,
         "table": table,
         "table_sentence": sentence,
-        "whiskers": whiskers(facts.evaluation),
-        "prior": prior_chart(facts.prior),
+        "whiskers": [
+            figure
+            for figure in facts.evaluation or ()
+            if figure.name != "lift"
+            and all(map(text.is_number, (figure.value, figure.low, figure.high)))
+        ],
+        "percent_range": text.percent_range,
+        "shares": shares,
+        "most": most,
+        "share_ticks": percent_ticks(0.0, most),
         "sensitivity_chart": sensitivity_chart(facts.sensitivity),
         "curves": curve_charts(facts.curves),
         "skipped": [(short_name(s.item), s.reason) for s in facts.skipped[:LISTED]],

@@ -22,6 +22,7 @@ from denspu.report.text import (
     number,
     percent,
     percent_range,
+    readable,
     whole,
 )
 
@@ -465,8 +466,13 @@ def share_words(facts: RunFacts) -> list[str]:
     return told
 
 
-ESTIMATORS = {"model": "by the method itself", "dedpul": "DEDPUL", "bbe": "BBE"}
-"""What an estimate of the share is called, if not by its name."""
+def shares_by_name(prior: Prior) -> dict[str, float]:
+    """Return the share that was used, and what each estimator says."""
+    if prior.value is None:
+        return {}
+    names = {"model": "by the method itself", "dedpul": "DEDPUL", "bbe": "BBE"}
+    found = {names.get(k, readable(k)): v for k, v in prior.estimates.items()}
+    return {"used in this run": prior.value, **found}
 
 
 def sensitivity_words(rows: Sequence[IfShare], kind: str) -> str:
