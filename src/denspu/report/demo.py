@@ -47,25 +47,19 @@ class DemoResult:
     """What the demonstration was given, what it did, and what came out."""
 
     n_labeled: int
-    """Labelled positives it was given."""
     n_unlabeled: int
-    """Unlabelled images it was given."""
     n_test: int
-    """Images kept for testing, with true classes."""
     test_positive_share: float
-    """Share of positives among the test images."""
     stages: Stages
-    """What each stage of the fit did."""
     metrics: Mapping[str, float]
     """Figures on the test images; see :func:`denspu.metrics.oracle_metrics`."""
     labels_right: float
-    """Share of U whose label came out right. Needs true labels."""
+    """Share of U whose label came out right; like the next two it needs true labels."""
     prior_in_unlabeled: float
-    """Share of U that is truly positive. Needs true labels."""
     boundary_auc: float
-    """How well normality ranks U, positives first. Needs true labels."""
+    """How well normality ranks U, positives first."""
     pictures: Mapping[str, Path]
-    """Where each picture was saved."""
+    """Where each was saved."""
     seconds: float
     """From loading the data to the last picture."""
 
@@ -150,7 +144,31 @@ def render_demo(result: DemoResult, console: Console) -> None:
         f"Given: {result.n_labeled:,} images known to be even and "
         f"{result.n_unlabeled:,} without a label. No example of an odd digit.\n"
     )
-    console.print(_stage_table(result), "", _metric_table(result), "", sep="\n")
+    look: dict[str, Any] = {"title_justify": "left", "title_style": "bold"}
+        "title_justify": "left",
+        "title_style": "bold",
+        "pad_edge": False,
+    }
+    stages = Table(title="What each stage did", box=box.SIMPLE_HEAD, pad_edge=False, **look)
+    stages.add_column("stage", no_wrap=True)
+    stages.add_column("seconds", justify="right", no_wrap=True)
+    stages.add_column("what happened")
+    for stage in result.stages:
+        told = stage_sentence(stage, "image").replace(SPACE, " ")
+        stages.add_row(stage.name, f"{stage.seconds:.2f}", Text(told))
+    title = f"What came out, on {result.n_test:,} new images"
+    figures = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, **look)
+    figures.add_column("figure", no_wrap=True)
+    figures.add_column("value", justify="right", no_wrap=True)
+    figures.add_column("in words")
+    for key, value in result.metrics.items():
+        name, meaning = figure_words(key)
+        figures.add_row(name, f"{value:.3f}", meaning)
+    figures.add_section()
+    share = result.test_positive_share
+    scale = f"for scale: always giving one answer is right {max(share, 1 - share):.0%}"
+    figures.add_row("positives", f"{share:.3f}", scale, style="dim")
+    console.print(stages, "", figures, "", sep="\n")
     console.print(
         "[bold]Behind the scenes[/bold] "
         "(needs true labels, shown because this is a demonstration)"
@@ -166,43 +184,3 @@ def render_demo(result: DemoResult, console: Console) -> None:
     for path in result.pictures.values():
         console.print(Text(f"  {path}"), soft_wrap=True)
     console.print(f"Done in {result.seconds:.1f} s.")
-
-
-def _stage_table(result: DemoResult) -> Table:
-    table = _table("What each stage did")
-    table.add_column("stage", no_wrap=True)
-    table.add_column("seconds", justify="right", no_wrap=True)
-    table.add_column("what happened")
-    for stage in result.stages:
-        told = stage_sentence(stage, "image").replace(SPACE, " ")
-        table.add_row(stage.name, f"{stage.seconds:.2f}", Text(told))
-    return table
-
-
-def _metric_table(result: DemoResult) -> Table:
-    table = _table(f"What came out, on {result.n_test:,} new images")
-    table.add_column("figure", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("in words")
-    for key, value in result.metrics.items():
-        name, meaning = figure_words(key)
-        table.add_row(name, f"{value:.3f}", meaning)
-    table.add_section()
-    share = result.test_positive_share
-    table.add_row(
-        "positives",
-        f"{share:.3f}",
-        f"for scale: always giving one answer is right {max(share, 1 - share):.0%}",
-        style="dim",
-    )
-    return table
-
-
-def _table(title: str) -> Table:
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )

@@ -18,16 +18,14 @@ from denspu.exceptions import MissingDependencyError
 from denspu.report.text import (
     chance,
     clean,
-    cut_in_the_middle,
     number,
+    short_name,
     shorten,
     whole,
 )
 from denspu.report.words import noun
 from denspu.runs.facts import RunFacts, RunRows
 
-NAME = 200
-"""Characters of a name; longer ones are cut in the middle."""
 EXCERPT, WHOLE = 220, 4_000
 """Characters of a text in a gallery: at once, and folded out."""
 LINE = 110
@@ -119,11 +117,6 @@ def decimals(scores: FloatArray) -> int:
     if not spread > 0:
         return 2
     return int(np.clip(4 - np.ceil(np.log10(spread)), 0, 9))
-
-
-def short_name(name: Any) -> str:
-    """Return a name on one line, cut in the middle if it is very long."""
-    return cut_in_the_middle(clean(str(name)), NAME)
 
 
 def _date(days: float) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu._typing import FloatArray, IntArray
-from denspu.report.items import Shower, data_uri, pillow, short_name
-from denspu.report.text import chance, shorten, whole
+from denspu.report.items import Shower, data_uri, pillow
+from denspu.report.text import chance, short_name, shorten, whole
 from denspu.runs.facts import RunRows
 
 MOST, MOST_POSITIVE = 2_000, 600

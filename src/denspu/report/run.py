@@ -25,7 +25,7 @@ from denspu.report.drawings import (
     percent_ticks,
     sensitivity_chart,
 )
-from denspu.report.items import Shower, galleries, item_table, short_name
+from denspu.report.items import Shower, galleries, item_table
 from denspu.report.map import make_map
 from denspu.runs.facts import RunFacts, RunRows
 
@@ -89,7 +89,15 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown = ("whole", "percent", "estimate", "plain", "seconds", "readable")
+    shown = (
+        "whole",
+        "percent",
+        "estimate",
+        "plain",
+        "seconds",
+        "readable",
+        "short_name",
+    )
     environment.filters |= {name: getattr(text, name) for name in shown}
     environment.filters |= {"json": page_json}
     environment.filters["marked"] = lambda told: Markup(text.marked(told))
@@ -156,11 +164,7 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
         "share_ticks": percent_ticks(0.0, most),
         "sensitivity_chart": sensitivity_chart(facts.sensitivity),
         "curves": curve_charts(facts.curves),
-        "skipped": [(short_name(s.item), s.reason) for s in facts.skipped[:LISTED]],
-        "copies": [
-            (short_name(c.unlabeled), short_name(c.positive), c.kind)
-            for c in facts.copies[:LISTED]
-        ],
+        "listed": LISTED,
         "settings": dict(_flat(facts.settings)),
     }
 

@@ -22,6 +22,7 @@ UNSEEN = dict.fromkeys(
 )
 LONGEST_WORD = 20
 """A longer word is cut where a text must end."""
+LONGEST_NAME = 200
 SPACE = "\u00a0"
 """Keeps a number and its unit on one line."""
 
@@ -161,13 +162,11 @@ def shorten(text: str, length: int) -> str:
     return kept.rstrip(" .,;:-") + "…"
 
 
-def cut_in_the_middle(text: str, length: int) -> str:
-    """Return one line of at most ``length`` characters with both its ends."""
-    text = " ".join(text.split())
-    if len(text) <= length:
-        return text
-    head = length // 2
-    return f"{text[:head]}…{text[len(text) - (length - head - 1) :]}"
+def short_name(name: Any) -> str:
+    """Return a name on one line, cut in the middle if it is very long."""
+    text = " ".join(clean(str(name)).split())
+    half = LONGEST_NAME // 2
+    return text if len(text) <= 2 * half else f"{text[:half]}…{text[1 - half :]}"
 
 
 def marked(sentence: str) -> str:

@@ -7,7 +7,6 @@ Nothing here needs jinja2 or matplotlib.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -316,27 +315,15 @@ ORDER = {False: "bad", None: "open", True: "good"}
 """Failed checks come first; one that could not be made is open, not good."""
 
 
-@dataclass(frozen=True)
-class CheckWords:
-    """One check: what was looked at, what was found."""
-
-    title: str
-    state: str
-    """``bad``, ``open`` or ``good``."""
-    sentence: str
-    rest: str
-    """Numbers and reservations that fold out."""
-
-
-def checks_in_order(facts: RunFacts) -> list[CheckWords]:
-    """Return the checks, the failed ones first."""
+def checks_in_order(facts: RunFacts) -> list[tuple[str, str, str, str]]:
+    """Return title, state, sentence, and what folds out of each; failed ones first."""
     made = []
     for check in sorted(facts.checks, key=lambda check: list(ORDER).index(check.ok)):
         told, rest = check.sentence, check.detail
         if check.ok and check.name in GOOD:
             rest = f"{told} {rest}" if rest else ""
             told = GOOD[check.name].format(things=noun(facts.kind))
-        made.append(CheckWords(TITLES[check.name], ORDER[check.ok], told, rest))
+        made.append((TITLES[check.name], ORDER[check.ok], told, rest))
     return made
 
 
