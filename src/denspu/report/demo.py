@@ -144,12 +144,9 @@ def render_demo(result: DemoResult, console: Console) -> None:
         f"Given: {result.n_labeled:,} images known to be even and "
         f"{result.n_unlabeled:,} without a label. No example of an odd digit.\n"
     )
-    look: dict[str, Any] = {"title_justify": "left", "title_style": "bold"}
-        "title_justify": "left",
-        "title_style": "bold",
-        "pad_edge": False,
-    }
-    stages = Table(title="What each stage did", box=box.SIMPLE_HEAD, pad_edge=False, **look)
+    look: dict[str, Any] = {"box": box.SIMPLE_HEAD, "pad_edge": False}
+    look |= {"title_justify": "left", "title_style": "bold"}
+    stages = Table(title="What each stage did", **look)
     stages.add_column("stage", no_wrap=True)
     stages.add_column("seconds", justify="right", no_wrap=True)
     stages.add_column("what happened")
@@ -157,7 +154,7 @@ def render_demo(result: DemoResult, console: Console) -> None:
         told = stage_sentence(stage, "image").replace(SPACE, " ")
         stages.add_row(stage.name, f"{stage.seconds:.2f}", Text(told))
     title = f"What came out, on {result.n_test:,} new images"
-    figures = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, **look)
+    figures = Table(title=title, **look)
     figures.add_column("figure", no_wrap=True)
     figures.add_column("value", justify="right", no_wrap=True)
     figures.add_column("in words")
