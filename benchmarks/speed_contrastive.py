@@ -27,7 +27,7 @@ from _shared import finish, grid, options
 from denspu._random import Randomness
 from denspu.augment import PRESETS, ImageAugment
 from denspu.benchmark import Record, device_name, read_records, write_record
-from denspu.encoders.contrastive_training import ContrastiveLoss
+from denspu.encoders.contrastive import ContrastiveLoss
 from denspu.networks.backbones import ContrastiveModel, resnet18
 from denspu.networks.pixels import unpack
 from denspu.training import History, TensorBatches, TrainingConfig, train

@@ -62,21 +62,18 @@ class NetworkClassifier(ClassifierMixin, Configured, ABC):
         None,
         OneOf(None),
         Whole(1),
-        doc="Whole epochs are left out, all but one if need be, so that no more steps\n"
-        "are taken, whatever the number of rows.",
+        doc="Whole epochs, all but one, are left out to take no more steps than this.",
     )
     balance: Literal["batches", "weights"] | None = setting(
         None,
         OneOf("batches", "weights", None),
-        doc='What to do about classes of unequal size. ``"batches"``: each is half\n'
-        "positive, the larger class sub-sampled afresh every epoch, as in Dens-PU.\n"
+        doc='``"batches"``: as many rows of each class in every batch, as in Dens-PU;\n'
         '``"weights"``: each class counts the same in total.',
     )
     validation: float = setting(
         0.0,
         Number(0, 0.5),
-        doc="Share of each class held out; the epoch with the least loss on it is\n"
-        "kept. 0 keeps the last one.",
+        doc="Share of each class held out to choose the epoch; 0 keeps the last one.",
     )
     patience: int | None = setting(
         10,

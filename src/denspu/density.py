@@ -44,8 +44,7 @@ class Interpolation(Densifier):
         "cochran",
         OneOf("cochran", "all"),
         Whole(1),
-        doc='Segments, at most all pairs; ``"cochran"`` is the paper\'s rule (16,000\n'
-        "for 1,000 positives).",
+        doc='Segments; ``"cochran"`` is the paper\'s rule, 16,000 for 1,000 positives.',
     )
 
     @abstractmethod
@@ -150,9 +149,6 @@ def _truncated_normal(sd: float, shape: Shape, rng: Generator) -> FloatArray:
     uniform = rng.uniform(tail, 1 - tail, size=shape)
     inside = np.nextafter(0, 1), np.nextafter(1, 0)
     return np.clip(0.5 + sd * ndtri(uniform), *inside)
-
-
-# --- pairs ----------------------------------------------------------------------------
 
 
 def cochran_pairs(n: int) -> int:

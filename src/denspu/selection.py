@@ -31,8 +31,7 @@ class _SizedSelector(Selector):
         OneOf("positives", "leftovers", "random"),
         Whole(1),
         Number(0, 1, "neither"),
-        doc="How many: |P_L|, all leftovers, a number drawn uniformly, a number, or a\n"
-        "share of the leftovers.",
+        doc="As many as |P_L|, all leftovers, a random number, a number, or a share.",
     )
 
     def select(self, boundary: BoundaryResult, rng: Generator) -> IntArray:

@@ -16,13 +16,8 @@ from torch import nn
 from denspu import DensPU
 from denspu._random import Randomness
 from denspu.augment import PRESETS, ImagePreset
-from denspu.encoders import ContrastiveEncoder, contrastive, contrastive_training
-from denspu.encoders.contrastive_training import (
-    COMPILE_PIXELS,
-    ContrastiveLoss,
-    config_for,
-    epochs_for,
-)
+from denspu.encoders import ContrastiveEncoder, contrastive
+from denspu.encoders.contrastive import COMPILE_PIXELS, ContrastiveLoss
 from denspu.exceptions import (
     DegenerateFitWarning,
     DensPUError,
@@ -215,19 +210,19 @@ def test_auto_learns_and_compiles_by_the_size_of_the_task():
     encoder.input_kind_, encoder.network_name_ = "image", "resnet18"
     whole = ContrastiveLoss(lambda x: x, lambda x: x, 0.2, 0.0)
     for size, epochs, lr, warmup in ((1024, 100, 0.8, 5), (256, 20, 0.2, 2)):
-        config = config_for(encoder, size, cpu, whole, 1, epochs)
+        config = encoder._config(size, cpu, whole, 1, epochs)
         assert config.lr == pytest.approx(lr)
         assert config.warmup_epochs == warmup
-    assert config_for(encoder, 256, gpu, whole, COMPILE_PIXELS, 1).compile
-    assert not config_for(encoder, 256, gpu, whole, COMPILE_PIXELS - 1, 1).compile
-    assert not config_for(encoder, 256, cpu, whole, COMPILE_PIXELS, 1).compile
+    assert encoder._config(256, gpu, whole, COMPILE_PIXELS, 1).compile
+    assert not encoder._config(256, gpu, whole, COMPILE_PIXELS - 1, 1).compile
+    assert not encoder._config(256, cpu, whole, COMPILE_PIXELS, 1).compile
     for rows, side in ((50_000, 32), (60_000, 28)):  # the papers' sets
-        epochs = epochs_for(encoder, rows, gpu)
-        assert config_for(encoder, 256, gpu, whole, 2 * rows * side**2, epochs).compile
+        epochs = encoder._epochs(rows, gpu)
+        assert encoder._config(256, gpu, whole, 2 * rows * side**2, epochs).compile
     encoder.network_name_ = "small"
-    assert not config_for(encoder, 256, gpu, whole, COMPILE_PIXELS, 1).compile
+    assert not encoder._config(256, gpu, whole, COMPILE_PIXELS, 1).compile
     encoder.set_params(compile=True)
-    assert config_for(encoder, 256, cpu, whole, 1, 1).compile
+    assert encoder._config(256, cpu, whole, 1, 1).compile
 
 
 @pytest.mark.parametrize(
@@ -245,9 +240,9 @@ def test_auto_learns_and_compiles_by_the_size_of_the_task():
 def test_auto_epochs(n_rows, kind, device, epochs):
     encoder = ContrastiveEncoder()
     encoder.input_kind_ = kind
-    assert epochs_for(encoder, n_rows, torch.device(device)) == epochs
+    assert encoder._epochs(n_rows, torch.device(device)) == epochs
     encoder.set_params(epochs=7)
-    assert epochs_for(encoder, n_rows, torch.device(device)) == 7
+    assert encoder._epochs(n_rows, torch.device(device)) == 7
 
 
 @pytest.mark.parametrize(
@@ -268,12 +263,12 @@ def test_a_short_training_is_not_compiled_to_learn_its_length(
         trained.append((config.epochs, config.compile))
         return History()
 
-    monkeypatch.setattr(contrastive_training, "within", within)
-    monkeypatch.setattr(contrastive_training, "train", train)
+    monkeypatch.setattr(contrastive, "within", within)
+    monkeypatch.setattr(contrastive, "train", train)
     rows, side = 20, 4
     monkeypatch.setattr(
-        contrastive_training,
-        "compiles",
+        ContrastiveEncoder,
+        "_compiles",
         lambda encoder, device, pixels: pixels >= 5 * 2 * rows * side**2,
     )
     X = np.random.default_rng(0).integers(0, 256, (rows, side, side, 1), np.uint8)
@@ -319,9 +314,7 @@ def cut_off(monkeypatch, encoder, X, after):
 
 @pytest.fixture
 def every_epoch(monkeypatch):
-    monkeypatch.setattr(
-        contrastive_training, "Checkpoint", partial(Checkpoint, every=1)
-    )
+    monkeypatch.setattr(contrastive, "Checkpoint", partial(Checkpoint, every=1))
 
 
 @pytest.mark.usefixtures("every_epoch")

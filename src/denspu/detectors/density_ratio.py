@@ -13,7 +13,7 @@ from torch import Tensor
 from denspu._machine import in_threads, n_threads, resolve_device
 from denspu._parameters import About, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
-from denspu._typing import BoolArray, FloatArray, RandomState
+from denspu._typing import FloatArray, RandomState
 from denspu._validation import validate_embedding, validate_labels
 from denspu.base import Detector, forget
 from denspu.detectors.neighbours import Metric, Neighbours
@@ -73,20 +73,10 @@ class DensityRatio(Detector):
         Z = validate_embedding(self, Z, reset=True)
         positive = validate_labels(y, len(Z))
         forget(self, "training_scores_")
-        self._remember(Z, positive, Randomness(self.random_state))
-        self.threshold_ = self._initial_threshold(Z[positive])
-        return self
-
-    def _fit(self, Z: FloatArray, randomness: Randomness) -> None:
-        raise InvalidInputError("DensityRatio is fitted with labels.")
-
-    def _remember(
-        self, Z: FloatArray, positive: BoolArray, randomness: Randomness
-    ) -> None:
         unlabeled = np.flatnonzero(~positive)
         n_unlabeled = len(unlabeled)
         if self.max_unlabeled is not None and n_unlabeled > self.max_unlabeled:
-            rng = randomness.numpy("reference")
+            rng = Randomness(self.random_state).numpy("reference")
             unlabeled = rng.choice(unlabeled, self.max_unlabeled, replace=False)
             unlabeled.sort()
         self.positives_ = Z[positive]
@@ -103,6 +93,11 @@ class DensityRatio(Detector):
         if self.around == "auto":
             enough = by_chance >= EXPECTED_POSITIVES and self.represents_ == 1
             self.around_ = "rows" if enough else "positives"
+        self.threshold_ = self._initial_threshold(Z[positive])
+        return self
+
+    def _fit(self, Z: FloatArray, randomness: Randomness) -> None:
+        raise InvalidInputError("DensityRatio is fitted with labels.")
 
     def _score(self, Z: FloatArray) -> FloatArray:
         return self._share(Z, own=0)
@@ -157,13 +152,6 @@ def count_at_least(
 ) -> tuple[FloatArray, FloatArray]:
     """Return how many entries of each row are at least ``low``, and at least ``high``.
 
-    Parameters
-    ----------
-    values : Tensor of shape (n, m)
-    low, high : Tensor of shape (n,)
-
-    Notes
-    -----
     On a CPU with numba this is one pass over the values in compiled code, several times
     faster than comparing and summing tensors.
     """

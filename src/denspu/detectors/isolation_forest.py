@@ -52,7 +52,7 @@ class IsolationForest(Detector):
         None,
         OneOf(None),
         Whole(),
-        doc="Threads; None takes all cores. Trees and scores do not depend on it.",
+        doc="Threads; None takes all cores, and the scores are the same.",
     )
     engine: Literal["auto", "numba", "torch"] = setting(
         "auto",
@@ -114,8 +114,7 @@ class ExtendedIsolationForest(IsolationForest):
     n_directions: int = setting(
         8,
         Whole(2),
-        doc="Features in a plane (all, where there are fewer); one less is the\n"
-        "paper's extension level. Cost grows with it.",
+        doc="Features in a plane; one less is the paper's extension level.",
     )
 
 

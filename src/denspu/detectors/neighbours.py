@@ -283,8 +283,7 @@ class SphereDensity(Detector):
         "auto",
         OneOf("auto"),
         Number(0, closed="neither"),
-        doc='κ, the kernel\'s sharpness. ``"auto"`` takes the one of a small grid\n'
-        "under which training rows are likeliest, each judged by the others.",
+        doc='Sharpness κ; ``"auto"``: that under which training rows are likeliest.',
     )
     device: str = setting("auto")
 

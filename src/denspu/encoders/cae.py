@@ -82,8 +82,7 @@ class CAEEncoder(Encoder):
     fit_on: Literal["positive", "all"] = setting(
         "positive",
         OneOf("positive", "all"),
-        doc="Which rows the autoencoder learns to reconstruct; the paper uses the\n"
-        "labelled positives alone.",
+        doc="Which rows it learns from; the paper takes labelled positives alone.",
     )
     epochs: int = setting(50, Whole(1))
     batch_size: int = setting(64, Whole(1))

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import asdict
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -31,13 +34,13 @@ from denspu._parameters import (
     setting,
 )
 from denspu._random import Randomness
-from denspu._typing import FloatArray, RandomState
+from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu._validation import validate_labels, validate_X
 from denspu.augment import PRESETS, ImageAugment, ImagePreset, RowAugment
 from denspu.base import Encoder
-from denspu.encoders.contrastive_training import ContrastiveLoss, train_encoder
 from denspu.encoders.tabular import TabularEncoder
 from denspu.exceptions import DegenerateFitWarning, InvalidParameterError
+from denspu.losses import nt_xent
 from denspu.networks.backbones import (
     MLP,
     ContrastiveModel,
@@ -47,11 +50,31 @@ from denspu.networks.backbones import (
     small_resnet,
 )
 from denspu.networks.pixels import PixelScale, pack, unpack
-from denspu.training import History, in_fixed_batches
+from denspu.training import (
+    Checkpoint,
+    History,
+    TensorBatches,
+    TrainingConfig,
+    in_fixed_batches,
+    train,
+)
+from denspu.training.batches import Batch
+from denspu.training.budget import USE, InParts, fits, free_bytes, in_parts, within
 
 IMAGE_NETWORKS = {"resnet18": resnet18, "small": small_resnet}
-NETWORKS = (*IMAGE_NETWORKS, "mlp")
 
+LARGE_BATCH, SMALL_BATCH = 1024, 256
+"""Samples in a batch: as many as memory allows, between these."""
+
+GPU_VIEWS = 14_000_000
+"""Views of small images that one large GPU gets through in two or three minutes."""
+
+CPU_VIEWS = 160_000
+"""Views of images that two cores get through in a minute or two."""
+
+COMPILE_PIXELS = 5_400_000_000
+"""Pixels of views from which compiling a ResNet-18 pays, some 80 seconds on an H200: it
+takes 20 the first time, and a third more views are seen in every one that follows."""
 
 CONFIG, WEIGHTS = "config.json", "network.safetensors"
 
@@ -68,6 +91,52 @@ PLAIN_STATE = (
     "mean_cosine_",
 )
 """Facts of a fitted encoder of images that JSON can hold as they are."""
+
+
+class ContrastiveLoss(InParts):
+    """Two views of each row, their projections, and the contrastive loss of them all.
+
+    With ``parts`` above 1 projections are computed in that many parts, and computed
+    again for the gradient: memory holds one part, the loss sees all.
+    """
+
+    def __init__(
+        self,
+        as_float: Callable[[Tensor], Tensor],
+        views: Callable[[Tensor], Tensor],
+        temperature: float,
+        positive_weight: float,
+    ) -> None:
+        self.as_float = as_float
+        self.views = views
+        self.temperature = temperature
+        self.positive_weight = positive_weight
+        self.parts = 1
+
+    def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
+        """Return the loss of one batch."""
+        rows, positive = batch
+        with torch.no_grad():
+            rows = self.as_float(rows)
+            views = torch.cat([self.views(rows), self.views(rows)])
+        z = in_parts(module, views, self.parts)
+        with torch.autocast(views.device.type, enabled=False):
+            return nt_xent(z, self.temperature, positive, self.positive_weight)
+
+    def bytes_a_row(
+        self, module: nn.Module, data: Tensor, device: torch.device
+    ) -> float:
+        """Return the memory one sample's two views take in a training step."""
+        rows = self.as_float(data[:32].to(device))
+        with torch.random.fork_rng(devices=[device]):
+            views = torch.cat([self.views(rows), self.views(rows)])
+        before = torch.cuda.memory_allocated(device)
+        with torch.autocast(device.type, dtype=torch.bfloat16):
+            z = module(views)
+        taken = torch.cuda.memory_allocated(device) - before
+        del z
+        # What the forward pass keeps, and half as much again on the way back.
+        return 1.5 * max(taken, 1) / len(rows)
 
 
 class ContrastiveEncoder(Encoder):
@@ -91,9 +160,8 @@ class ContrastiveEncoder(Encoder):
 
     network: Literal["auto", "resnet18", "small", "mlp"] = setting(
         "auto",
-        OneOf("auto", *NETWORKS),
-        doc='``"auto"``: ResNet-18 for images on a GPU, a smaller network for images\n'
-        "on a CPU, a perceptron for tables.",
+        OneOf("auto", *IMAGE_NETWORKS, "mlp"),
+        doc='``"auto"``: ResNet-18 on a GPU, a smaller one on a CPU; else a perceptron',
     )
     epochs: int | Literal["auto"] = setting(
         "auto",
@@ -106,15 +174,14 @@ class ContrastiveEncoder(Encoder):
         None,
         OneOf(None),
         Number(0, closed="neither"),
-        doc="Trains fewer epochs where time is short; ``epochs_`` says how many.",
+        doc="Trains fewer epochs where time is short; see ``epochs_``.",
     )
     batch_size: int | Literal["auto"] = setting(
         "auto",
         OneOf("auto"),
         Whole(2),
-        doc='Samples a step, each seen twice. ``"auto"``: up to 1,024, as memory\n'
-        "allows. Where even the batch asked for does not fit, the step is computed in\n"
-        "parts and the loss still sees it whole.",
+        doc='Samples a step, each seen twice; ``"auto"``: up to 1,024, as memory\n'
+        "allows. A larger one is computed in parts, and the loss sees it whole.",
     )
     lr: float | Literal["auto"] = setting(
         "auto",
@@ -133,16 +200,13 @@ class ContrastiveEncoder(Encoder):
         "auto",
         OneOf("auto", *PRESETS),
         InstanceOf(ImagePreset),
-        doc='Random views of images. ``"auto"``: ``"natural"`` for colour, ``"grey"``\n'
-        "else.",
+        doc='Views of images; ``"auto"``: ``"natural"`` for colour, else ``"grey"``.',
     )
-    noise: float = setting(
-        0.1, Number(0), doc="Random views of table rows: added noise."
-    )
+    noise: float = setting(0.1, Number(0), doc="Views of table rows: added noise.")
     mask: float = setting(
         0.3,
         Number(0, 1, "left"),
-        doc="Random views of table rows: share of values from other rows.",
+        doc="Views of table rows: share of values from other rows.",
     )
     image_size: int | None = setting(
         None,
@@ -154,9 +218,7 @@ class ContrastiveEncoder(Encoder):
     compile: bool | Literal["auto"] = setting(
         "auto",
         OneOf("auto", True, False),
-        doc="Let torch fuse the network's operations, which takes a while the first\n"
-        'time; ``"auto"`` does so for a ResNet-18 that a GPU trains for longer than\n'
-        "a minute or so.",
+        doc='Fuse operations; ``"auto"``: where a GPU trains a ResNet-18 for minutes.',
     )
     deterministic: bool = setting(True, OneOf(True, False))
     checkpoint: str | Path | None = setting(
@@ -164,14 +226,11 @@ class ContrastiveEncoder(Encoder):
         OneOf(None),
         InstanceOf(str),
         InstanceOf(Path),
-        doc="Folder in which training is kept every few epochs; found there, it goes\n"
-        "on.",
+        doc="Folder in which training is kept; found there, it goes on.",
     )
     random_state: RandomState = setting(None)
     device: str = setting("auto")
     verbose: int = setting(0)
-
-    # --- learning --------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on all rows of ``X``; ``y`` are PU labels, and may be missing.
@@ -194,13 +253,132 @@ class ContrastiveEncoder(Encoder):
             loss = ContrastiveLoss(
                 self.as_float, self.views_, self.temperature, self.positive_weight
             )
-            self.epochs_, self.batch_size_, self.history_ = train_encoder(
-                self, model, loss, data, positive, randomness, device, deadline
-            )
+            self._train(model, loss, data, positive, randomness, deadline)
         self.n_parts_ = loss.parts
         self.module_ = model.body
         self._warn_if_collapsed(data)
         return self
+
+    def _train(
+        self,
+        model: ContrastiveModel,
+        loss: ContrastiveLoss,
+        data: Tensor,
+        positive: BoolArray,
+        randomness: Randomness,
+        deadline: Deadline,
+    ) -> None:
+        """Train as the settings say, within the time."""
+        device = resolve_device(self.device)
+        model.to(device)
+        held = device if fits(data, device) else data.device
+        data = data.to(held)
+        self.batch_size_ = self._batch_size(model, loss, data, device)
+        batches = TensorBatches(
+            data,
+            torch.from_numpy(positive).to(held),
+            batch_size=self.batch_size_,
+            drop_last=True,
+            device=device,
+        )
+        a_pass = 2 * len(data) * data[0, 0].numel()
+        configure = partial(self._config, self.batch_size_, device, loss, a_pass)
+        kept = None
+        if self.checkpoint:
+            rows = np.ascontiguousarray(data.cpu().numpy())
+            sums = f"{zlib.crc32(rows.data):08x} {zlib.crc32(positive.tobytes()):08x}"
+            shape = (self.temperature, self.positive_weight, randomness.entropy)
+            views = self.preset_ if self.input_kind_ == "image" else self.views_
+            kept = Checkpoint(self.checkpoint, identity=f"{sums} {shape} {views}")
+        begun = kept.planned_epochs() if kept and self.max_seconds else None
+        config = configure(begun or self._epochs(len(data), device))
+        if begun is None and deadline.seconds is not None:
+            affordable = partial(
+                within,
+                deadline,
+                model,
+                batches,
+                loss,
+                device=device,
+                configure=configure,
+            )
+            asked, config = config, affordable(replace(config, compile=False))
+            if config.compile:  # worth it for so many epochs, and there may be more
+                config = configure(max(config.epochs, affordable(asked).epochs))
+        self.epochs_ = config.epochs
+        self.history_ = train(
+            model,
+            batches,
+            loss,
+            config,
+            device=device,
+            generator=randomness.generator("batches", held),
+            checkpoint=kept,
+            verbose=self.verbose,
+            name="contrastive",
+        )
+
+    def _batch_size(
+        self,
+        model: ContrastiveModel,
+        loss: ContrastiveLoss,
+        data: Tensor,
+        device: torch.device,
+    ) -> int:
+        """Return the batch, and split the step where it would not fit."""
+        asked = self.batch_size
+        size = LARGE_BATCH if isinstance(asked, str) else asked
+        size = min(size, max(2, len(data) // 2))
+        if device.type != "cuda":
+            return min(size, SMALL_BATCH) if isinstance(asked, str) else size
+        affordable = USE * free_bytes(device) / loss.bytes_a_row(model, data, device)
+        if isinstance(asked, str):
+            while size > SMALL_BATCH and size > affordable:
+                size //= 2
+        while size / loss.parts > affordable and loss.use_less_memory():
+            pass
+        return size
+
+    def _epochs(self, n_rows: int, device: torch.device) -> int:
+        if not isinstance(self.epochs, str):
+            return self.epochs
+        if self.input_kind_ != "image":
+            return 100
+        if device.type == "cuda":
+            return int(np.clip(GPU_VIEWS // (2 * n_rows), 30, 300))
+        return int(np.clip(CPU_VIEWS // (2 * n_rows), 3, 100))
+
+    def _config(
+        self,
+        batch_size: int,
+        device: torch.device,
+        loss: ContrastiveLoss,
+        a_pass: int,
+        epochs: int,
+    ) -> TrainingConfig:
+        """Return how to train for some epochs, each over so many pixels of views."""
+        lr = self.lr
+        if isinstance(lr, str):
+            lr = 0.8 * batch_size / LARGE_BATCH
+        return TrainingConfig(
+            epochs=epochs,
+            optimizer="sgd",
+            lr=lr,
+            momentum=0.9,
+            nesterov=True,
+            weight_decay=self.weight_decay,
+            schedule="cosine",
+            warmup_epochs=min(5.0, epochs / 10),
+            compile=self._compiles(device, a_pass * epochs),
+            capture=device.type == "cuda" and loss.parts == 1,
+            deterministic=self.deterministic,
+        )
+
+    def _compiles(self, device: torch.device, pixels: int) -> bool:
+        if not isinstance(self.compile, str):
+            return self.compile
+        on_gpu = device.type == "cuda" and self.network_name_ == "resnet18"
+        return on_gpu and pixels >= COMPILE_PIXELS
 
     def _warn_if_collapsed(self, data: Tensor) -> None:
         """Warn when all rows have come to lie at one point of the sphere."""
@@ -263,8 +441,6 @@ class ContrastiveEncoder(Encoder):
         self.network_input_ = (data.shape[1], max(data.shape[2:]))
         return IMAGE_NETWORKS[name](*self.network_input_)
 
-    # --- answers ---------------------------------------------------------------------
-
     def transform(self, X: Any) -> FloatArray:
         """Return embeddings of length 1."""
         check_is_fitted(self)
@@ -277,8 +453,6 @@ class ContrastiveEncoder(Encoder):
             device=resolve_device(self.device),
             batch_size=512,
         )
-
-    # --- keeping ---------------------------------------------------------------------
 
     def save(self, folder: str | Path) -> None:
         """Keep an encoder of images in a folder: one training, many experiments.

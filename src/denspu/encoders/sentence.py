@@ -66,15 +66,13 @@ class SentenceEncoder(OfTexts):
         InstanceOf(str),
         InstanceOf(Path),
         positional=True,
-        doc="The folder: ``modules.json``, ``config.json``, ``model.safetensors``,\n"
-        "the files of the tokenizer.",
+        doc="The folder, as ``SentenceTransformer.save`` writes it.",
     )
     max_length: int | None = setting(
         None,
         OneOf(None),
         Whole(1),
-        doc="Tokens of a text that are read, the rest is cut off; None takes the\n"
-        "model's own limit, at most 512.",
+        doc="Tokens of a text that are read; None: the model's own limit, at most 512.",
     )
     batch_size: int = setting(32, Whole(1))
     device: str = setting("auto")
@@ -101,8 +99,6 @@ class SentenceEncoder(OfTexts):
             "n_components": self.n_components_,
         }
 
-    # --- the network -----------------------------------------------------------------
-
     def _network(self) -> Any:
         """Return the model of the folder, if it still holds the same weights."""
         given = None if self.model is None else Path(self.model)
@@ -117,32 +113,28 @@ class SentenceEncoder(OfTexts):
     def _embed(self, texts: list[str]) -> FloatArray:
         network = self._network()
         device = resolve_device(self.device)
-        numbers = tokens(network, texts, self._limit(network))
+        limit = min(int(network.max_seq_length or LENGTHS[-1]), LENGTHS[-1])
+        if self.max_length is not None:
+            limit = min(limit, self.max_length)
+        numbers = network.tokenizer(
+            texts, truncation=True, max_length=limit, padding=False, verbose=False
+        )["input_ids"]
         network.to(device)
         out: FloatArray | None = None
-        for rows, length in by_length([len(found) for found in numbers]):
+        least = np.searchsorted(LENGTHS, [len(found) for found in numbers])
+        for i in np.unique(least):
+            rows, length = np.flatnonzero(least == i), LENGTHS[i]
             for start in range(0, len(rows), self.batch_size):
                 part = rows[start : start + self.batch_size]
-                batch = [numbers[i] for i in part]
+                batch = [numbers[row] for row in part]
                 batch += batch[:1] * (self.batch_size - len(batch))
                 Z = _forward(network, batch, length, device)[: len(part)]
-                out = (
-                    np.empty((len(texts), Z.shape[1]), np.float32)
-                    if out is None
-                    else out
-                )
+                if out is None:
+                    out = np.empty((len(texts), Z.shape[1]), np.float32)
                 out[part] = Z
         network.to("cpu")
         assert out is not None
         return out
-
-    def _limit(self, network: Any) -> int:
-        own = int(network.max_seq_length or LENGTHS[-1])
-        limit = min(own, LENGTHS[-1])
-        return limit if self.max_length is None else min(limit, self.max_length)
-
-
-# --- the folder ----------------------------------------------------------------------
 
 
 def checked_folder(model: Any) -> Path:
@@ -215,23 +207,6 @@ def opened(folder: str, wanted: str) -> Any:
             model_kwargs={"use_safetensors": True},
         )
     return network.eval().requires_grad_(False)
-
-
-# --- texts ---------------------------------------------------------------------------
-
-
-def tokens(network: Any, texts: list[str], limit: int) -> list[list[int]]:
-    """Return the numbers of each text's tokens, without padding."""
-    found = network.tokenizer(
-        texts, truncation=True, max_length=limit, padding=False, verbose=False
-    )
-    return list(found["input_ids"])
-
-
-def by_length(sizes: list[int]) -> list[tuple[Any, int]]:
-    """Return the texts that share a padded length, and that length."""
-    least = np.searchsorted(LENGTHS, sizes)
-    return [(np.flatnonzero(least == i), LENGTHS[i]) for i in np.unique(least)]
 
 
 def _forward(

@@ -209,20 +209,18 @@ class IdentityEncoder(Encoder):
         if self.input_kind_ == "image":
             Z = self.scale_.apply(X).reshape(len(X), -1)
         else:
-            Z = _numbers(X) if is_frame(X) else X
+            Z = X
+            if is_frame(X):
+                kinds = X.dtypes.map(lambda dtype: dtype.kind)
+                numbers = kinds.isin(list("biuf")).to_numpy()
+                words = [str(name) for name in X.columns[~numbers]]
+                if words:
+                    raise InvalidInputError(
+                        f"Column(s) {', '.join(words[:8])} do not hold numbers, and "
+                        "the identity encoder changes nothing. Use encoder='tabular'."
+                    )
+                Z = X.to_numpy(dtype=np.float64)
         if self.normalize:
             length = np.linalg.norm(Z, axis=1, keepdims=True)
             Z = Z / np.maximum(length, np.finfo(Z.dtype).tiny)
         return Z
-
-
-def _numbers(frame: Any) -> FloatArray:
-    words = [
-        str(name) for name in frame.columns if frame[name].dtype.kind not in "biuf"
-    ]
-    if words:
-        raise InvalidInputError(
-            f"Column(s) {', '.join(words[:8])} do not hold numbers, and the identity "
-            "encoder changes nothing. Use encoder='tabular'."
-        )
-    return frame.to_numpy(dtype=np.float64)

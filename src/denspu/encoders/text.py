@@ -61,13 +61,12 @@ class TextEncoder(OfTexts):
     n_components: int = setting(
         128,
         Whole(1),
-        doc="Length of an embedding; shorter where there are fewer texts or words.",
+        doc="Length of an embedding, at most the number of texts or words.",
     )
     unit: Literal["word", "character"] = setting(
         "word",
         OneOf("word", "character"),
-        doc='``"character"`` takes pieces of three to five characters, for languages\n'
-        "without spaces, misspelled texts and codes.",
+        doc='``"character"``: pieces of three to five, for languages without spaces.',
     )
     ngrams: int = setting(
         2, Whole(1), doc="Words in a row that count as one term, at most."
@@ -75,8 +74,7 @@ class TextEncoder(OfTexts):
     max_features: int = setting(50_000, Whole(1), doc="Terms kept, the most frequent.")
     random_state: RandomState = setting(
         None,
-        doc="Seeds the decomposition and, above 20,000 texts, the choice of those\n"
-        "that are learned from.",
+        doc="Seeds the decomposition and the choice of 20,000 texts to learn from.",
     )
 
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -141,8 +141,8 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return one embedding a row: N×F → N×D."""
-        return cast(Tensor, self.layers(x))
+        """Return one embedding a row, whatever its shape."""
+        return cast(Tensor, self.layers(x.flatten(1)))
 
 
 BLOCKS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
@@ -291,14 +291,6 @@ class Flat(nn.Module):
         return x.flatten(1)
 
 
-class FlatMLP(MLP):
-    """The perceptron on rows of any shape."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return one embedding a row."""
-        return super().forward(x.flatten(1))
-
-
 class NormalisedConv(nn.Conv2d):
     """A convolution before a normalisation, which subtracts what a bias would add.
 
@@ -375,7 +367,7 @@ Build = Callable[[Sequence[int]], nn.Module]
 
 VECTOR_BACKBONES: dict[str, Build] = {
     "linear": lambda shape: OneLogit(Flat(prod(shape))),
-    "mlp": lambda shape: OneLogit(FlatMLP(prod(shape), width=300, depth=4)),
+    "mlp": lambda shape: OneLogit(MLP(prod(shape), width=300, depth=4)),
 }
 IMAGE_BACKBONES: dict[str, Build] = {
     "cnn": lambda shape: OneLogit(AllConv(*shape)),

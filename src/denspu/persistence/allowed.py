@@ -178,6 +178,7 @@ MOVED: Mapping[str, str] = {
         "denspu.metrics._decisions:ThresholdChoice"
     ),
     "denspu.networks.cae:ConvAutoencoder": "denspu.encoders.cae:ConvAutoencoder",
+    "denspu.networks.backbones:FlatMLP": "denspu.networks.backbones:MLP",
     "denspu.networks.contrastive:OnSphere": "denspu.networks.backbones:OnSphere",
     "denspu.networks.contrastive:Standardised": (
         "denspu.networks.backbones:Standardised"

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from denspu._machine import Deadline
+from denspu._machine import Deadline, on_device
 from denspu._random import Randomness
 from denspu.training.batches import Batches
 from denspu.training.hooks import TrainingConfig
-from denspu.training.loop import WARM_UP, Loss, Trial
+from denspu.training.loop import WARM_UP, Loss, Runner, Step
 
 WARM_STEPS = {False: 1, True: WARM_UP + 2}
 """Steps that are not timed, on a GPU a captured step is recorded among them."""
@@ -61,14 +61,19 @@ def _seconds_per_step(
     config: TrainingConfig,
     device: torch.device,
 ) -> float:
+    """Return the time of a step on a copy of the network, which is thrown away."""
     warm, timed_steps = WARM_STEPS[device.type == "cuda"], TIMED_STEPS
-    trial = Trial(copy.deepcopy(module), loss, config, device)
+    module = copy.deepcopy(module).to(device).train()
+    runner = Runner(module, [Step(loss)], config, device, 1)
     took: list[float] = []
     generator = Randomness(0).generator("trial")
     while len(took) < warm + timed_steps:
         for batch in batches.epoch(generator):
             start = time.perf_counter()
-            trial.step(batch)
+            with on_device(device):
+                runner.train_step(batch)
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
             took.append(time.perf_counter() - start)
             if len(took) == warm + timed_steps:
                 break

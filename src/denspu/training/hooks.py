@@ -10,10 +10,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from denspu.exceptions import InvalidParameterError, did_you_mean
-
-OPTIMIZERS = ("adam", "adamw", "sgd")
-
 
 @dataclass(frozen=True)
 class Plateau:
@@ -69,7 +65,7 @@ class TrainingConfig:
             for parameters, decay in ((matrices, self.weight_decay), (vectors, 0.0))
             if parameters
         ]
-        if self.optimizer in ("adam", "adamw"):
+        if self.optimizer != "sgd":
             adam = torch.optim.Adam if self.optimizer == "adam" else torch.optim.AdamW
             return adam(
                 groups,
@@ -78,17 +74,12 @@ class TrainingConfig:
                 fused=fused or None,
                 capturable=fused and self.capture,
             )
-        if self.optimizer == "sgd":
-            return torch.optim.SGD(
-                groups,
-                lr=self.lr,
-                momentum=self.momentum,
-                nesterov=self.nesterov,
-                fused=fused or None,
-            )
-        raise InvalidParameterError(
-            f"optimizer={self.optimizer!r} must be one of {', '.join(OPTIMIZERS)}."
-            f"{did_you_mean(self.optimizer, OPTIMIZERS)}"
+        return torch.optim.SGD(
+            groups,
+            lr=self.lr,
+            momentum=self.momentum,
+            nesterov=self.nesterov,
+            fused=fused or None,
         )
 
     def lr_factor(self, steps_per_epoch: int) -> Callable[[int], float]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Protocol, cast, runtime_checkable
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -36,15 +36,6 @@ WARM_UP = 5
 
 Loss = Callable[[nn.Module, Batch], Tensor | Mapping[str, Tensor]]
 """Returns the value to descend on, or a mapping with ``"loss"`` and terms to log."""
-
-
-@runtime_checkable
-class Thrifty(Protocol):
-    """A loss that can be computed in a smaller space, at the price of time."""
-
-    def use_less_memory(self) -> bool:
-        """Take less from now on; False if that is not possible."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -78,10 +69,11 @@ def train(
     plan = [Step(steps)] if callable(steps) else list(steps)
     state = TrainState(module, config)
     average = EmaWeights(config.ema_decay) if config.ema_decay is not None else None
-    hooks = [*hooks, *_built_in(config), *([average] if average else [])]
+    plateau = [PlateauStop(config.plateau)] if config.plateau is not None else []
+    hooks = [*hooks, *plateau, *([average] if average else [])]
     if getattr(batches, "streams", False):  # another thread would disturb a capture
         config = replace(config, capture=False)
-    runner = _Runner(module, plan, config, device, len(batches), average)
+    runner = Runner(module, plan, config, device, len(batches), average)
     _call(hooks, "on_train_start", state)
     with (
         on_device(device),
@@ -114,7 +106,7 @@ def train(
 
 def _resumed(
     checkpoint: Checkpoint | None,
-    runner: _Runner,
+    runner: Runner,
     state: TrainState,
     generator: torch.Generator,
 ) -> int:
@@ -130,7 +122,7 @@ def _resumed(
 
 def _keep(
     checkpoint: Checkpoint | None,
-    runner: _Runner,
+    runner: Runner,
     state: TrainState,
     generator: torch.Generator,
 ) -> None:
@@ -144,17 +136,13 @@ def _keep(
         )
 
 
-def _built_in(config: TrainingConfig) -> list[Hook]:
-    return [PlateauStop(config.plateau)] if config.plateau is not None else []
-
-
 def _call(hooks: Sequence[Hook], moment: str, state: TrainState) -> None:
     for hook in hooks:
         getattr(hook, moment)(state)
 
 
 def _run_epoch(
-    runner: _Runner,
+    runner: Runner,
     batches: Batches,
     generator: torch.Generator,
     hooks: Sequence[Hook],
@@ -183,7 +171,7 @@ def _run_epoch(
     return {"epoch": state.epoch + 1, **means, "lr": lr, "seconds": seconds}
 
 
-class _Runner:
+class Runner:
     """Optimisers and precision of one training run.
 
     On a GPU a step can be captured once and replayed: the few steps before are taken
@@ -234,6 +222,7 @@ class _Runner:
         return [optimizer for _, _, optimizer in self.plan], average, generators
 
     def set_lr(self, step: int) -> float:
+        """Set the learning rate of a step, and return it."""
         lr = self.config.lr * self.lr_factor(step)
         for _, _, optimizer in self.plan:
             for group in optimizer.param_groups:
@@ -243,7 +232,7 @@ class _Runner:
                     group["lr"] = lr
         return lr
 
-    def autocast(self) -> AbstractContextManager[object]:
+    def _autocast(self) -> AbstractContextManager[object]:
         if not self.bf16:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
@@ -280,17 +269,22 @@ class _Runner:
         while True:
             optimizer.zero_grad(set_to_none=True)
             try:
-                with self.autocast():
+                with self._autocast():
                     result = loss_of(self.module, batch)
                 terms = {"loss": result} if isinstance(result, Tensor) else dict(result)
                 terms["loss"].backward()
                 return terms
             except torch.OutOfMemoryError:
                 result = terms = None  # type: ignore[assignment]
-                if not (isinstance(loss_of, Thrifty) and loss_of.use_less_memory()):
+                less = getattr(loss_of, "use_less_memory", None)  # at the price of time
+                if less is None or not less():
                     raise
             except RuntimeError as error:
-                if self.module is self.plain or not _of_compiler(error):
+                if self.module is self.plain:
+                    raise
+                from torch._dynamo.exc import TorchDynamoException
+
+                if not isinstance(error, TorchDynamoException):
                     raise
                 self._stop_compiling(error)
                 continue
@@ -308,12 +302,6 @@ class _Runner:
             CompileWarning,
             stacklevel=2,
         )
-
-
-def _of_compiler(error: RuntimeError) -> bool:
-    from torch._dynamo.exc import TorchDynamoException
-
-    return isinstance(error, TorchDynamoException)
 
 
 class _CapturedStep:
@@ -339,25 +327,3 @@ class _CapturedStep:
             held.copy_(new, non_blocking=True)
         self.graph.replay()
         return {term: value.clone() for term, value in self.logged.items()}
-
-
-class Trial:
-    """Steps on a network that is thrown away: to learn what they cost."""
-
-    def __init__(
-        self,
-        module: nn.Module,
-        loss: Loss,
-        config: TrainingConfig,
-        device: torch.device,
-    ) -> None:
-        module.to(device).train()
-        self.runner = _Runner(module, [Step(loss)], config, device, 1)
-        self.device = device
-
-    def step(self, batch: Batch) -> None:
-        """Take one step and wait until it is done."""
-        with on_device(self.device):
-            self.runner.train_step(batch)
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
