@@ -11,7 +11,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import cast
 
