@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn.ensemble
 import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import get_tags
 
 from denspu import DensPU
 from denspu._machine import MOMENT
@@ -41,12 +37,10 @@ from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
     PriorDisagreementWarning,
-    SelectionWarning,
     UnusedInputWarning,
-    WeakBoundaryWarning,
 )
-from denspu.methods import _boundary, _presets
-from denspu.methods._presets import choose_parts, choose_refiner
+from denspu.methods import dens_pu
+from denspu.methods.dens_pu import choose_parts, choose_refiner
 from denspu.priors import PriorEstimate
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
 from denspu.selection import ByScore
@@ -76,13 +70,6 @@ def quick(**settings):
     """Return a model that fits in a blink: one fold, the paper's ending."""
     parts = {"checks": 0, "refiner": None, "random_state": 0}
     return DensPU(**{**parts, **settings})
-
-
-def warnings_of(call):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        call()
-    return {w.category for w in caught}
 
 
 # --- the paper's preset ---------------------------------------------------------------
@@ -207,6 +194,8 @@ def test_the_papers_walk_on_tiny_images(tiny_images, capsys, monkeypatch):
     assert np.array_equal(model.decision_function(X[3:5]), whole[3:5])
     loaded = pickle.loads(pickle.dumps(model))
     assert np.array_equal(loaded.decision_function(X), whole)
+    with pytest.raises(InvalidInputError, match="but DensPU was fitted on"):
+        model.normality(np.zeros((2, 4)))
 
 
 # --- parts that suit the data ---------------------------------------------------------
@@ -242,13 +231,10 @@ def test_a_ball_on_the_sphere_holds_about_five_positives(data, n_positive, neigh
 @pytest.mark.parametrize(
     ("shape", "device", "own"),
     [
-        ((16, 16), "cpu", True),
         ((16, 16, 3), "cpu", True),
         ((16, 17, 3), "cpu", False),
         ((32, 32), "cpu", True),  # small and grey: pixels serve better on a CPU
-        ((32, 32, 2), "cpu", True),
         ((32, 33), "cpu", False),
-        ((16, 16), "cuda", True),
         ((16, 17), "cuda", False),
     ],
 )
@@ -259,19 +245,10 @@ def test_encoder_for_images(shape, device, own):
     assert type(encoder) is (IdentityEncoder if own else ContrastiveEncoder)
 
 
-@pytest.mark.parametrize(
-    ("side", "device", "size"), [(64, "cpu", None), (65, "cpu", 64), (65, "cuda", None)]
-)
-def test_large_images_are_shrunk_on_a_cpu(side, device, size):
-    model, X = DensPU(), np.zeros((4, 40, side, 3), np.uint8)
-    data = validate_fit(model, X, [1, 1, 0, 0])
-    assert choose_parts(model, data, device)[0]["encoder"].image_size == size
-
-
 def test_parts_for_many_rows(monkeypatch, data):
-    monkeypatch.setattr(_presets, "CHECKED_ROWS", 139)
-    monkeypatch.setattr(_presets, "MANY_ROWS", 139)
-    monkeypatch.setattr(_presets, "KERNEL_ROWS", 139)
+    monkeypatch.setattr(dens_pu, "CHECKED_ROWS", 139)
+    monkeypatch.setattr(dens_pu, "MANY_ROWS", 139)
+    monkeypatch.setattr(dens_pu, "KERNEL_ROWS", 139)
     parts, settings = parts_of(DensPU(), data[0], data[1])
     assert parts["detector"].max_unlabeled == 5_000
     assert parts["classifier"] == "gradient_boosting"
@@ -284,7 +261,6 @@ def test_parts_for_many_rows(monkeypatch, data):
 @pytest.mark.parametrize(
     "unused",
     [
-        {"classifier": "svm"},
         {"classify_on": "embedding"},
         {"selector": "by_score", "classifier": "svm"},
     ],
@@ -296,11 +272,17 @@ def test_an_ending_that_a_refiner_replaces_is_named(data, unused):
         DensPU(refiner=CHEAP, checks=1, random_state=0, **unused).fit(*data[:2])
 
 
-def test_parts_without_a_limit_of_time_are_named():
-    parts = {"encoder_": CAEEncoder(), "classifier_": VGG16Classifier()}
-    model = SimpleNamespace(max_seconds=60, **parts)
-    with pytest.warns(UnusedInputWarning, match="the encoder and the classifier: they"):
-        _presets.warn_if_untimed(model)
+class Slow(IdentityEncoder):
+    """Trains in epochs, and knows no limit of time."""
+
+    def __init__(self, *, normalize=False, epochs=1):
+        super().__init__(normalize=normalize)
+        self.epochs = epochs
+
+
+def test_parts_without_a_limit_of_time_are_named(data):
+    with pytest.warns(UnusedInputWarning, match="not shorten the encoder: it has no"):
+        quick(encoder=Slow(), max_seconds=60).fit(*data[:2])
 
 
 def refiner_for(images=True, device="cuda:0", share=0.3, encoder=None):
@@ -382,19 +364,6 @@ def test_a_detector_that_cannot_leave_a_row_out_is_judged_by_folds(data):
     assert len(model.held_out_scores_) == (y == 1).sum()
 
 
-def test_positives_score_like_the_positives_of_u():
-    """Else the share of positives inside U is read off two different scales."""
-    rng = np.random.default_rng(0)
-    truth = np.arange(1000) < 400
-    X = rng.normal(np.where(truth, 1.0, -1.0)[:, None], 1, (1000, 3))
-    y = (truth & (rng.random(1000) < 0.3)).astype(int)
-    model = DensPU(refiner=Centre(), random_state=0).fit(X, y)
-    scores = model.refiner_.start.scores
-    both = truth
-    auc = roc_auc_score(y[both], scores[both])
-    assert abs(auc - 0.5) < 0.08
-
-
 def test_known_negatives_count_in_both_priors():
     rng = np.random.default_rng(0)
     truth = np.arange(900) < 300
@@ -442,33 +411,6 @@ def test_a_known_prior_finds_kinds_that_have_hardly_a_label(biased):
     assert low < share < high < 0.35
 
 
-@pytest.mark.parametrize("seed", [0])
-def test_a_true_prior_of_classes_that_overlap_is_not_disputed(seed):
-    rng = np.random.default_rng(seed)
-    truth = np.arange(1000) < 400
-    X = rng.normal(size=(1000, 10)) + 2 * np.outer(truth, np.arange(10) == 0)
-    y = (np.arange(1000) < 100).astype(int)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", PriorDisagreementWarning)
-        DensPU(prior=0.4, random_state=seed).fit(X, y)
-
-
-def test_what_is_said_of_a_prior_is_about_the_users_u(data):
-    """Held-out positives lie in the fit's U, known negatives leave its open rows."""
-    X, y, _ = data
-    known = np.arange(140) >= 120
-    model = DensPU(prior=0.8, random_state=0)
-    with pytest.warns(PriorDisagreementWarning) as said:
-        model.fit(X, y, known_negative=known, holdout=0.25)
-    [text] = [str(w.message) for w in said if w.category is PriorDisagreementWarning]
-    assert model.prior_in_unlabeled_ == pytest.approx((0.8 * 140 - 40) / 100)
-    assert "that 72.0% of the unlabelled are positive" in text
-    of_the_fit = np.array(model.stages_["refine"].facts["estimated_prior"])
-    share, low, high = (of_the_fit * 110 - 10) / 100
-    assert f"speak for {share:.1%} ({low:.1%} to {high:.1%})" in text
-    assert share == pytest.approx(0.4, abs=0.05)
-
-
 class Stubborn(Centre):
     """A refiner with a share of its own, whatever it was told."""
 
@@ -484,32 +426,6 @@ def test_a_known_prior_stands_whatever_a_refiner_finds(data):
     assert fitted.prior_interval_ == pytest.approx((0.44, 0.44))
     found = DensPU(refiner=Stubborn(), random_state=0).fit(X, y)
     assert found.prior_in_unlabeled_ == pytest.approx(0.2)
-
-
-def test_a_known_prior_is_not_called_extreme(data):
-    """Only that P and U say otherwise; estimated, the same share would be told."""
-    X, y, _ = data
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        model = DensPU(prior=0.985, refiner=Centre(), random_state=0).fit(X, y)
-    assert model.prior_in_unlabeled_ > 0.97
-    assert any("The prior you gave" in str(w.message) for w in said)
-    assert not any("almost all of the unlabelled" in str(w.message) for w in said)
-
-
-@pytest.mark.parametrize("kind", [np.float32, Fraction])
-def test_a_prior_of_any_kind_of_number(data, kind):
-    X, y, _ = data
-    model = DensPU(prior=kind(0.5), refiner=CHEAP, random_state=0).fit(X, y)
-    usual = DensPU(prior=0.5, refiner=CHEAP, random_state=0).fit(X, y)
-    assert np.array_equal(model.decision_function(X), usual.decision_function(X))
-    assert [type(end) for end in model.prior_interval_] == [float, float]
-
-
-@pytest.mark.parametrize("prior", [True, np.nan, 0, "0.3"])
-def test_a_prior_that_is_no_share_is_refused(data, prior):
-    with pytest.raises(InvalidParameterError, match="'prior' parameter"):
-        DensPU(prior=prior).fit(data[0], data[1])
 
 
 def test_a_known_prior_counts_held_out_positives_and_known_negatives(data):
@@ -546,32 +462,18 @@ def test_a_prior_that_is_refused_leaves_the_last_fit_as_it_was(data):
         assert np.array_equal(model.predict(X), before)
 
 
-@pytest.mark.parametrize("prior", [40 / 140, 0.1])
-def test_a_prior_below_the_labelled_share_is_refused_before_the_walk(data, prior):
-    model = DensPU(prior=prior)
-    with pytest.raises(InvalidParameterError, match="share, or prior='estimate'"):
-        model.fit(data[0], data[1])
-    assert not hasattr(model, "stages_")
-    with pytest.raises(InvalidParameterError, match=r"or prior='estimate'\.$"):
-        model.fit(data[0], data[1], holdout=0.5)
-
-
-@pytest.mark.parametrize("prior", [0.6, 0.1])
-def test_the_papers_ending_takes_no_prior(data, prior):
-    with pytest.warns(UnusedInputWarning, match=f"prior={prior} plays no part"):
-        quick(prior=prior).fit(data[0], data[1])
+def test_the_papers_ending_takes_no_prior(data):
+    with pytest.warns(UnusedInputWarning, match="prior=0.1 plays no part"):
+        quick(prior=0.1).fit(data[0], data[1])
 
 
 @pytest.mark.parametrize(
     ("settings", "learns"),
     [
         ({}, True),
-        ({"refiner": "embedding"}, True),
         ({"preset": "paper", "refiner": CHEAP}, True),
-        ({"selector": "by_score", "refiner": CHEAP}, True),
         ({"preset": "paper"}, False),
         ({"refiner": None}, False),
-        ({"selector": "by_score"}, False),
         ({"classifier": "logistic"}, False),
     ],
 )
@@ -638,26 +540,13 @@ def test_it_finds_the_hidden_positives(model, data):
     assert model.prior_ == pytest.approx((40 + 100 * model.prior_in_unlabeled_) / 140)
 
 
-def test_the_papers_ending_finds_negatives(data):
-    X, y, truth = data
-    fitted = DensPU(refiner=None, random_state=0).fit(X, y)
-    assert fitted.stages_.names == PAPER_WALK
-    assert np.mean(truth[fitted.negative_index_] == 0) > 0.95
-    assert np.mean(fitted.predict(X) == truth) > 0.9
-
-
 @pytest.mark.parametrize(
     "parts",
     [
-        {"refiner": "embedding"},
         {"refiner": CHEAP, "detector": "knn", "densifier": "great_circle"},
-        {"refiner": None, "detector": IsolationForest(n_estimators=50),
-         "densifier": "literal"},
         {"refiner": None, "detector": "one_class_svm",
          "densifier": Midpoint(n_pairs=30)},
         {"contamination": "ratio", "selector": "random_leftover"},
-        {"refiner": CHEAP,
-         "detector": sklearn.ensemble.IsolationForest(n_estimators=50)},
         {"classifier": sklearn.ensemble.RandomForestClassifier(n_estimators=20)},
     ],
     ids=lambda parts: "-".join(parts),
@@ -696,22 +585,6 @@ def test_stages(model, data):
     assert refine["prior_in_unlabeled"] == model.prior_in_unlabeled_
 
 
-def test_stages_of_the_papers_ending(data):
-    fitted = DensPU(densifier=Midpoint(n_pairs=30), refiner=None, random_state=0).fit(
-        data[0], data[1]
-    )
-    facts = {stage.name: stage.facts for stage in fitted.stages_}
-    assert list(facts) == PAPER_WALK
-    assert facts["densify"]["embeddings"] == 30 * 11
-    bound = facts["boundary"]
-    assert 0 <= bound["expected_loss"] <= 1
-    assert facts["select"]["negatives"] == round(0.7 * bound["leftovers"])
-    assert facts["classify"]["classifier"] == "SVC"
-    assert facts["classify"]["positives"] == 40
-    assert facts["classify"]["negatives"] == len(fitted.negative_index_)
-    assert facts["classify"]["sees"] == "embedding"
-
-
 @pytest.mark.parametrize("refiner", [None, CHEAP], ids=["paper", "refined"])
 def test_indices_and_scores(data, refiner):
     X, y, _ = data
@@ -730,11 +603,6 @@ def test_indices_and_scores(data, refiner):
     order = model.unlabeled_scores_[np.searchsorted(model.unlabeled_index_,
                                                     model.negative_index_)]  # fmt: skip
     assert (np.diff(order) >= 0).all()
-
-
-def test_normality_before_fit(data):
-    with pytest.raises(NotFittedError):
-        DensPU().normality(data[0])
 
 
 def test_a_later_choice_does_not_move_an_earlier_stage(data):
@@ -766,15 +634,6 @@ def test_known_negatives_are_always_among_the_negatives(data):
     assert (after < before).all()
 
 
-def test_known_negatives_and_positives_keep_their_labels(data):
-    X, y, _ = data
-    known = np.zeros(len(y), bool)
-    known[[45, 50, 139]] = True  # two of them positive in truth
-    fitted = quick(refiner=CHEAP).fit(X, y, known_negative=known)
-    assert (fitted.labels_[y == 1] == 1).all()
-    assert (fitted.labels_[known] == 0).all()
-
-
 def test_groups_reach_the_refiner(data):
     X, y, _ = data
     groups = np.arange(len(y)) // 7
@@ -782,31 +641,7 @@ def test_groups_reach_the_refiner(data):
     assert np.array_equal(start.groups, groups)
 
 
-def test_the_positives_groups_reach_the_hold_out(monkeypatch, data):
-    X, y, _ = data
-    seen = []
-
-    def spy(positive, unlabeled, parts, groups, checks):
-        seen.append(groups)
-        return []
-
-    monkeypatch.setattr(_boundary, "held_out_scores", spy)
-    order = np.random.default_rng(0).permutation(len(y))
-    groups = np.arange(len(y)) // 7
-    DensPU(refiner=None, random_state=0).fit(X[order], y[order], groups=groups)
-    assert np.array_equal(seen[0], groups[y[order] == 1])
-    DensPU(refiner=None, random_state=0).fit(X, y)
-    assert seen[1] is None
-
-
 # --- warnings -------------------------------------------------------------------------
-
-
-def test_noise_warns_of_a_weak_boundary():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(300, 3)), np.r_[np.ones(100), np.zeros(200)]
-    found = warnings_of(lambda: DensPU(refiner=None, random_state=0).fit(X, y))
-    assert WeakBoundaryWarning in found
 
 
 def test_one_answer_for_everything_warns(data):
@@ -817,59 +652,7 @@ def test_one_answer_for_everything_warns(data):
         quick(classifier=constant).fit(data[0], data[1])
 
 
-def test_too_few_leftovers_warn(data):
-    with pytest.warns(SelectionWarning, match="500 negatives were asked for"):
-        quick(selector=ByScore(size=500)).fit(data[0], data[1])
-
-
 # --- inputs ---------------------------------------------------------------------------
-
-
-def test_data_frame_with_everything(data):
-    X, y, truth = data
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    frame["kind"] = np.where(np.arange(len(X)) % 2, "odd", "even")
-    frame.loc[::9, "a"] = np.nan
-    fitted = DensPU(random_state=0).fit(frame, y)
-    assert fitted.feature_names_in_.tolist() == ["a", "b", "c", "kind"]
-    assert np.mean(fitted.predict(frame) == truth) > 0.9
-    assert np.array_equal(fitted.predict(frame.iloc[5:9]), fitted.predict(frame)[5:9])
-
-
-def test_nan_needs_an_encoder_that_imputes(data):
-    X, y, _ = data
-    X = X.copy()
-    X[::9, 0] = np.nan
-    for encoder in ("auto", "tabular", TabularEncoder()):
-        quick(encoder=encoder).fit(X, y)
-    assert get_tags(DensPU(encoder="contrastive")).input_tags.allow_nan
-    for encoder in ("identity", IdentityEncoder()):
-        with pytest.raises(InvalidInputError, match="NaN"):
-            quick(encoder=encoder).fit(X, y)
-
-
-@pytest.mark.parametrize("shape", [(20, 8, 8), (20, 8, 8, 3)])
-@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_image_arrays(tiny_images, shape, dtype):
-    X, y = tiny_images
-    X = X[..., : shape[3] if len(shape) > 3 else 1].reshape(shape).astype(dtype)
-    fitted = quick().fit(X, y)
-    assert fitted.image_shape_ == (shape if len(shape) > 3 else (*shape, 1))[1:]
-    assert roc_auc_score([1] * 12 + [0] * 8, fitted.decision_function(X)) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("other", "words"),
-    [
-        (np.zeros((2, 4)), "4 features, but DensPU is expecting 3"),
-        (np.zeros((2, 4, 4)), "X is an image array, but DensPU was fitted on a 2-D"),
-        ([[np.inf, 0, 0]], "infinity"),
-    ],
-)
-@pytest.mark.parametrize("answer", ["predict", "normality"])
-def test_other_input_than_in_fit(model, other, words, answer):
-    with pytest.raises(InvalidInputError, match=words):
-        getattr(model, answer)(other)
 
 
 def test_the_classifier_can_see_the_input(data):
@@ -887,9 +670,6 @@ def test_the_classifier_can_see_the_input(data):
     assert np.mean(fitted.predict(wide) == truth) > 0.9
 
 
-# --- answers --------------------------------------------------------------------------
-
-
 # --- scikit-learn's habits ------------------------------------------------------------
 
 
@@ -900,14 +680,6 @@ def test_fit_leaves_the_given_parts_alone(data):
     assert model.detector is part
     assert (part.random_state, hasattr(part, "forest_")) == (None, False)
     assert model.detector_.random_state is not None
-
-
-def test_pickle_in_memory(model, data):
-    loaded = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(
-        loaded.decision_function(data[0]), model.decision_function(data[0])
-    )
-    assert loaded.stages_.names == WALK
 
 
 @pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
@@ -931,13 +703,7 @@ def test_set_params_on_a_part_named_by_key():
     both = DensPU().set_params(detector__n_estimators=7, detector="isolation_forest")
     assert both.detector.n_estimators == 7
     assert model.set_params(contamination=0.2).contamination == 0.2
-
-
-def test_set_params_while_auto_says_what_to_do():
-    with pytest.raises(
-        InvalidParameterError,
-        match=r"densifier__k cannot be set while densifier='auto'. Name the part first",
-    ):
+    with pytest.raises(InvalidParameterError, match=r"densifier='auto'. Name the part"):
         DensPU().set_params(densifier__k=0.4)
 
 
@@ -953,17 +719,13 @@ def test_bad_parameters(settings, data):
         DensPU(**settings).fit(data[0], data[1])
 
 
-@pytest.mark.parametrize("n_positive", [2])
-def test_very_few_positives(data, n_positive):
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_very_few_positives(data):
     X, y, _ = data
-    rows = np.r_[np.arange(n_positive), np.arange(40, 140)]
-    fitted = []
-    found = warnings_of(
-        lambda: fitted.append(DensPU(random_state=0).fit(X[rows], y[rows]))
-    )
-    assert all(issubclass(category, DensPUWarning) for category in found)
-    assert fitted[0].stages_.names == WALK
-    assert np.isfinite(fitted[0].decision_function(X)).all()
+    rows = np.r_[np.arange(2), np.arange(40, 140)]
+    fitted = DensPU(random_state=0).fit(X[rows], y[rows])
+    assert fitted.stages_.names == WALK
+    assert np.isfinite(fitted.decision_function(X)).all()
 
 
 def test_a_group_does_not_vouch_for_its_own_rows():

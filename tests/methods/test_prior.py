@@ -9,8 +9,8 @@ from denspu import make
 from denspu._random import Randomness
 from denspu._validation import PUInput
 from denspu.exceptions import InvalidParameterError
-from denspu.methods import _prior
-from denspu.methods._prior import (
+from denspu.methods import _evidence
+from denspu.methods._evidence import (
     doubtful_share,
     resolve_prior,
 )
@@ -31,7 +31,7 @@ def test_what_the_estimate_is_asked(monkeypatch, scenario):
         asked.update(settings, n_labelled=int(y.sum()))
         return type("Report", (), {"prior": 0.3, "prior_in_unlabeled": 0.2})
 
-    monkeypatch.setattr(_prior, "estimate_prior", note)
+    monkeypatch.setattr(_evidence, "estimate_prior", note)
     groups = np.arange(200) // 2
     found = resolve_prior("estimate", data(groups=groups), scenario, Randomness(0))
     assert found == (0.3, 0.2)

@@ -6,28 +6,36 @@ caught here, and seeds and devices are resolved once a fit.
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import warnings
 from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
+from safetensors import SafetensorError
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from denspu._evidence import Evidence, choose_held_out, without_labels
+from denspu._frame import Frame
 from denspu._parameters import (
     About,
     Configured,
+    InstanceOf,
     Number,
     OneOf,
     Rule,
     Whole,
     check_parameters,
+    setting,
 )
 from denspu._random import Randomness
+from denspu._registry import settings_of
 from denspu._scores import HiddenPositive
 from denspu._share import Counts, Share
 from denspu._typing import FloatArray, IntArray, RandomState
@@ -39,15 +47,25 @@ from denspu._validation import (
     validate_fit,
     validate_X,
 )
+from denspu._version import __version__
 from denspu.base import forget
 from denspu.exceptions import (
     DegenerateFitWarning,
     InvalidInputError,
     InvalidParameterError,
+    ModelFileError,
+    RunFolderError,
     UnusedInputWarning,
 )
-from denspu.methods._judging import choose, gather, given_share, report
-from denspu.methods._prior import FAR_TOO_MANY
+from denspu.methods._evidence import (
+    FAR_TOO_MANY,
+    Evidence,
+    choose,
+    choose_held_out,
+    gather,
+    given_share,
+    report,
+)
 from denspu.metrics import PUReport
 
 OF_LAST_FIT = ("evidence_", "threshold_", "threshold_choice_", "posterior_")
@@ -66,6 +84,11 @@ THRESHOLD_RULES: dict[str, tuple[Rule, ...]] = {
     "prior": (OneOf(True),),
     "prior_in_unlabeled": (Number(0, 1),),
 }
+
+
+TRAINING, ENCODER = "training", "encoder"
+BESIDE = ("checkpoint", "max_seconds", "verbose", "device")
+"""Settings of an encoder that may differ when it goes on."""
 
 
 class PUClassifier(ClassifierMixin, Configured, ABC):
@@ -116,9 +139,11 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
         data = validate_fit(self, X, y, known_negative, groups)
         self._warn_if_unused(data)
         randomness = Randomness(getattr(self, "random_state", None))
-        held = choose_held_out(holdout, data, randomness.numpy("holdout"))
-        if held is not None:
-            data = without_labels(data, held)
+        held = None
+        if holdout is not None:
+            held = choose_held_out(holdout, data, randomness.numpy("holdout"))
+            positive = data.positive & ~held
+            data = replace(data, positive=positive, held_out=held)
         self._check_prior(data)
         given = None if held is None else given_share(self, data)
         for name in OF_LAST_FIT:
@@ -410,3 +435,85 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
             not isinstance(encoder, str | type) and allows_nan(encoder)
         )
         return tags
+
+
+class EncoderPU(PUClassifier):
+    """A PU method that may learn an encoder first, and keeps it in a folder."""
+
+    checkpoint: str | Path | None = setting(
+        None,
+        OneOf(None),
+        InstanceOf(str),
+        InstanceOf(Path),
+        doc="Folder in which the encoder's training is kept, and in the end the "
+        "encoder: a second fit on the same rows with the same settings goes on there.",
+    )
+    random_state: RandomState = setting(None, doc="Makes a fit repeatable.")
+    device: str = setting("auto", doc="Where networks are trained, if there are any.")
+    verbose: int = setting(0, Whole(0), doc="1 shows what takes long.")
+
+
+# --- what an encoder has learned stays in a folder: a fit that was cut off goes on ---
+
+
+def fit_encoder(encoder: Any, data: PUInput, checkpoint: str | Path | None) -> Any:
+    """Fit an encoder, or return what an earlier fit on the same rows has learned.
+
+    Encoders that keep no training, or have a folder of their own, are just fitted.
+    """
+    y = data.positive.astype(np.int64)
+    settings = settings_of(encoder)
+    if checkpoint is None or settings.get("checkpoint", "") is not None:
+        encoder.fit(data.X, y)
+        return encoder
+    from denspu.persistence import load, load_extra, save
+
+    same = {name: v for name, v in settings.items() if name not in BESIDE}
+    key = key_of(data.X, type(encoder).__name__, y, sorted(same.items()))
+    place = Path(checkpoint) / ENCODER
+    if place.exists():
+        try:
+            earlier = load(place)
+        except ModelFileError:
+            shutil.rmtree(place)  # damaged: learned again
+        else:
+            learned_from = (load_extra(place) or {}).get("learned_from", key)
+            if learned_from != key:
+                raise InvalidParameterError(
+                    f"checkpoint={str(checkpoint)!r} holds an encoder of other rows or "
+                    "settings. Choose another folder, or delete it."
+                )
+            return earlier.set_params(**settings)
+    encoder.set_params(checkpoint=str(Path(checkpoint) / TRAINING))
+    try:
+        encoder.fit(data.X, y)
+    except (OSError, SafetensorError) as error:
+        for half in Path(checkpoint).rglob("*.part"):
+            half.unlink(missing_ok=True)
+        raise RunFolderError(
+            f"{checkpoint} could not be written while the encoder was trained: "
+            f"{error}. Make room, or choose another place."
+        ) from error
+    finally:
+        encoder.set_params(checkpoint=None)
+    with suppress(ModelFileError):  # no room: a second try would train again
+        save(encoder, place, extra={"input": {"learned_from": key}})
+    return encoder
+
+
+def key_of(X: Any, *others: Any) -> str:
+    """Return a hash of rows and settings."""
+    digest = hashlib.sha256(__version__.encode())
+    if isinstance(X, Frame):
+        for name in X.columns:
+            digest.update(repr((name, X[name].tolist())).encode())
+    elif isinstance(X, np.ndarray):
+        digest.update(repr((X.shape, X.dtype.str)).encode())
+        for row in X:
+            digest.update(np.ascontiguousarray(row).data)
+    else:
+        digest.update(repr(list(X)).encode("utf-8", "surrogatepass"))
+    for other in others:
+        plain = other.tolist() if isinstance(other, np.ndarray) else other
+        digest.update(repr(plain).encode())
+    return digest.hexdigest()

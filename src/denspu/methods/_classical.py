@@ -14,7 +14,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +27,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from denspu._folds import deal_folds, groups_argument, same_rows
 from denspu._machine import resolve_device
-from denspu._parameters import About, OneOf, Part, Whole, setting
+from denspu._parameters import About, OneOf, Part, setting
 from denspu._random import Randomness
 from denspu._registry import (
     prepare_part,
@@ -39,18 +38,13 @@ from denspu._registry import (
 )
 from denspu._scores import Isotonic
 from denspu._share import Counts, Share
-from denspu._typing import BoolArray, FloatArray, IntArray, RandomState, Scenario
+from denspu._typing import BoolArray, FloatArray, IntArray, Scenario
 from denspu._validation import PUInput, take_rows
 from denspu.base import in_fixed_rows
 from denspu.data.kinds import kind_of
 from denspu.exceptions import FewRowsWarning, InvalidParameterError, SelectionWarning
-from denspu.methods._base import PUClassifier
-from denspu.methods._checkpoint import (
-    CHECKPOINT_DOC,
-    CHECKPOINT_RULE,
-    fit_encoder,
-)
-from denspu.methods._prior import doubtful_share, resolve_prior
+from denspu.methods._base import EncoderPU, fit_encoder
+from denspu.methods._evidence import doubtful_share, resolve_prior
 
 KERNEL_ROWS = 10_000
 """Training rows up to which ``estimator="auto"`` is a kernel machine."""
@@ -59,7 +53,7 @@ SURE = 1e-6
 """Probabilities are kept inside (SURE, 1 - SURE) before they become log-odds."""
 
 
-class EmbeddingPU(PUClassifier):
+class EmbeddingPU(EncoderPU):
     """A PU method on the embedding of an encoder."""
 
     about = About(inputs=("table", "image", "text"))
@@ -71,10 +65,6 @@ class EmbeddingPU(PUClassifier):
         doc='``"auto"`` standardises tables, takes small images as they are, and '
         "learns a contrastive embedding of others.",
     )
-    checkpoint: str | Path | None = setting(None, *CHECKPOINT_RULE, doc=CHECKPOINT_DOC)
-    random_state: RandomState = setting(None, doc="Makes a fit repeatable.")
-    device: str = setting("auto", doc="Where networks are trained, if there are any.")
-    verbose: int = setting(0, Whole(0), doc="1 shows what takes long.")
 
     def _fit(self, data: PUInput, randomness: Randomness) -> None:
         self.device_ = str(resolve_device(self.device))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -21,18 +20,13 @@ from denspu._machine import Deadline, resolve_device
 from denspu._parameters import About, InstanceOf, Number, OneOf, Part, Whole, setting
 from denspu._random import Randomness
 from denspu._registry import give_time, prepare_part, refuse_kind, resolve_part
-from denspu._typing import FloatArray, RandomState, Scenario
+from denspu._typing import FloatArray, Scenario
 from denspu._validation import PUInput
 from denspu.base import forget
 from denspu.data.kinds import kind_of
 from denspu.exceptions import InvalidParameterError
-from denspu.methods._base import PUClassifier
-from denspu.methods._checkpoint import (
-    CHECKPOINT_DOC,
-    CHECKPOINT_RULE,
-    fit_encoder,
-)
-from denspu.methods._prior import (
+from denspu.methods._base import EncoderPU, fit_encoder
+from denspu.methods._evidence import (
     doubtful_share,
     prior_setting,
     resolve_prior,
@@ -65,7 +59,7 @@ ENCODER_SHARE, PRIOR_SHARE = 0.5, 0.3
 """Parts of the time left under ``max_seconds`` for an encoder and for the prior."""
 
 
-class DeepPU(PUClassifier):
+class DeepPU(EncoderPU):
     """A PU method that trains a network of one logit, without a class prior.
 
     Attributes
@@ -121,10 +115,6 @@ class DeepPU(PUClassifier):
         Number(0, closed="neither"),
         doc="Trains fewer epochs where time is short; ``epochs_`` says how many.",
     )
-    checkpoint: str | Path | None = setting(None, *CHECKPOINT_RULE, doc=CHECKPOINT_DOC)
-    random_state: RandomState = setting(None, doc="Makes a fit repeatable.")
-    device: str = setting("auto", doc="Where networks are trained.")
-    verbose: int = setting(0, Whole(0), doc="1 shows the epochs.")
 
     # --- learning --------------------------------------------------------------------
 

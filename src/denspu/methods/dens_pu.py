@@ -3,17 +3,18 @@
 Sevetlidis, Pavlidis, Mouroutsos and Gasteratos, "Dens-PU: PU Learning with
 Density-Based Positive Labeled Augmentation".
 
-The parts are chosen in ``_presets.py``, the boundary is drawn in ``_boundary.py``, and
-the walk ends in ``_labels.py`` or, as in the paper, in ``_take_papers_ending`` below.
+The parts are chosen at the end of this file, the boundary is drawn in ``_boundary.py``,
+and the walk ends in ``_labels.py`` or, as in the paper, in ``_take_papers_ending``.
 """
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
+from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
 from denspu._folds import groups_argument
@@ -28,43 +29,42 @@ from denspu._registry import (
     refuse_kind,
     registry,
     resolve_part,
+    settings_of,
     takes_rows,
 )
 from denspu._share import Share, known_share
-from denspu._typing import FloatArray, IntArray, RandomState
+from denspu._typing import FloatArray, IntArray
 from denspu._validation import PUInput, take_rows, validate_X
 from denspu.base import BoundaryResult, forget, in_fixed_rows
-from denspu.exceptions import InvalidParameterError
-from denspu.methods._base import PUClassifier
+from denspu.classifiers import VGG16Classifier
+from denspu.data.kinds import kind_of
+from denspu.data.kinds.table import on_sphere
+from denspu.density import Midpoint, NoDensity
+from denspu.detectors import DensityRatio, IsolationForest
+from denspu.encoders import CAEEncoder
+from denspu.exceptions import InvalidParameterError, UnusedInputWarning
+from denspu.methods._base import EncoderPU, fit_encoder
 from denspu.methods._boundary import (
     FOLDS,
     BoundaryParts,
-    Bounded,
     bound,
     fair_scores,
     leaves_itself_out,
 )
-from denspu.methods._checkpoint import (
-    CHECKPOINT_DOC,
-    CHECKPOINT_RULE,
-    fit_encoder,
-)
+from denspu.methods._evidence import PRIOR_RULE
 from denspu.methods._labels import (
+    FirstLabels,
     first_labels,
     refine,
     sees_input,
     share_of,
     warn_if_few,
 )
-from denspu.methods._presets import (
-    choose_parts,
-    choose_refiner,
-    takes_papers_ending,
-    warn_if_ending_unused,
-    warn_if_prior_unused,
-    warn_if_untimed,
-)
-from denspu.methods._prior import PRIOR_RULE
+from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
+from denspu.selection import ByScore
+
+ENDING = ("selector", "classifier", "classify_on")
+"""What the paper's ending is made of."""
 
 PARTS: tuple[Kind, ...] = (
     "encoder",
@@ -77,6 +77,16 @@ PARTS: tuple[Kind, ...] = (
 
 ENCODER_SHARE = 0.6
 """Part of ``max_seconds`` that goes to the encoder."""
+
+CHECKED_ROWS = 5_000
+"""Rows up to which the boundary is drawn five times over to judge it."""
+
+KERNEL_ROWS = 10_000
+"""Training rows up to which a kernel machine is used."""
+
+MANY_ROWS = 200_000
+"""Rows from which a small sample stands for U: scoring all of them takes the time. A
+GPU compares every row with as many."""
 
 FORGOTTEN = (
     "held_out_scores_",
@@ -94,7 +104,7 @@ FORGOTTEN = (
 """What an earlier fit may have left and this one may not write again."""
 
 
-class DensPU(PUClassifier):
+class DensPU(EncoderPU):
     """Boundary around densified positives; P against the surest outside it.
 
     An encoder is learned (1) and applied (2), the positives' embeddings may be made
@@ -215,10 +225,6 @@ class DensPU(PUClassifier):
         doc="About how long ``fit`` may take: networks train fewer epochs, and "
         "``stages_`` says how many, so that the run can be repeated without the clock.",
     )
-    checkpoint: str | Path | None = setting(None, *CHECKPOINT_RULE, doc=CHECKPOINT_DOC)
-    random_state: RandomState = setting(None, doc="Makes a fit repeatable.")
-    device: str = setting("auto", doc="Where networks are trained, if there are any.")
-    verbose: int = setting(0, Whole(0), doc="1 shows what takes long.")
 
     # --- the walk --------------------------------------------------------------------
 
@@ -226,13 +232,11 @@ class DensPU(PUClassifier):
         deadline = Deadline(self.max_seconds)
         self.device_ = str(resolve_device(self.device))
         chosen, settings = choose_parts(self, data, self.device_)
-        warn_if_ending_unused(self, chosen)
-        warn_if_prior_unused(self)
         known = self._known_share(data)
         for name in FORGOTTEN:
             forget(self, name)
         self._prepare(chosen, data, randomness)
-        warn_if_untimed(self)
+        self._warn_of_unused(chosen)
         give_time(self.encoder_, deadline.part(ENCODER_SHARE).seconds)
         self.stages_ = Stages()
         Z = self._encode(data)
@@ -242,7 +246,13 @@ class DensPU(PUClassifier):
         checks = settings["checks"]
         if chosen["refiner"] is not None and not leaves_itself_out(self.detector_):
             checks = FOLDS  # first labels need every positive held out once
-        bounded = self._bound(Z, data, parts, checks)
+        bounded = bound(Z, data, parts, checks, self.stages_)
+        self.detector_ = bounded.detector
+        self.unlabeled_index_ = np.flatnonzero(data.unlabeled)
+        self.unlabeled_scores_, self.unlabeled_inlier_ = bounded.scores, bounded.inlier
+        if bounded.checks:
+            held_out = [check.positive for check in bounded.checks]
+            self.held_out_scores_ = np.concatenate(held_out)
         if chosen["refiner"] is None:
             self._take_papers_ending(Z, data, randomness)
             return
@@ -306,6 +316,38 @@ class DensPU(PUClassifier):
         refuse_kind(refiner, sees, "refiner")
         self.refiner_ = refiner
 
+    def _warn_of_unused(self, chosen: dict[str, Any]) -> None:
+        """Warn of what was given and plays no part in this fit."""
+        given = {name: getattr(self, name) for name in ENDING if _is_given(self, name)}
+        told = []
+        if given and chosen["refiner"] is not None:
+            named = ", ".join(f"{name}={value!r}" for name, value in given.items())
+            told.append(
+                f"{named} {'is' if len(given) == 1 else 'are'} not used: a refiner "
+                "takes the place of the paper's ending. Pass refiner=None to have it."
+            )
+        if not isinstance(self.prior, str) and takes_papers_ending(self):
+            told.append(
+                f"prior={float(self.prior):.4g} plays no part in learning: the paper's "
+                "ending takes no class prior. Where positives are held out (holdout=) "
+                "it counts in the estimate of quality and in the threshold that goes "
+                "by the prior."
+            )
+        untimed = []
+        for name in ("encoder", "classifier"):
+            known = settings_of(getattr(self, f"{name}_", None))
+            if "epochs" in known and "max_seconds" not in known:
+                untimed.append(name)
+        if untimed and self.max_seconds is not None:
+            have = "they have" if untimed[1:] else "it has"
+            told.append(
+                f"max_seconds={self.max_seconds!r} does not shorten the "
+                f"{' and the '.join(untimed)}: {have} no limit of time. Give fewer "
+                "epochs instead."
+            )
+        for text in told:
+            warnings.warn(text, UnusedInputWarning, stacklevel=4)
+
     def _part(self, name: Kind, value: Any, randomness: Randomness) -> Any:
         """Return a part ready to be fitted: named or given, seeded, on the device."""
         part = resolve_part(value, name, argument=name)
@@ -324,17 +366,6 @@ class DensPU(PUClassifier):
             if hasattr(self.encoder_, "facts"):
                 facts.update(self.encoder_.facts())
         return Z
-
-    def _bound(
-        self, Z: FloatArray, data: PUInput, parts: BoundaryParts, checks: int
-    ) -> Bounded:
-        found = bound(Z, data, parts, checks, self.stages_)
-        self.detector_ = found.detector
-        self.unlabeled_index_ = np.flatnonzero(data.unlabeled)
-        self.unlabeled_scores_, self.unlabeled_inlier_ = found.scores, found.inlier
-        if found.checks:
-            self.held_out_scores_ = np.concatenate([c.positive for c in found.checks])
-        return found
 
     def _remember(self, share: Share) -> None:
         inside = share.to("unlabeled")
@@ -430,3 +461,99 @@ def classified(classifier: Any, rows: Any) -> FloatArray:
     column = list(classifier.classes_).index(1)
     proba = np.clip(classifier.predict_proba(rows)[:, column], 1e-12, 1)
     return np.log(proba) - np.log1p(-np.minimum(proba, 1 - 1e-12))
+
+
+# --- which parts: the paper's, or those that suit the data ---
+
+
+def choose_parts(
+    model: DensPU, data: PUInput, device: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the parts, and the settings of boundary and checks.
+
+    Whatever the user set explicitly wins over the preset. A selector or classifier
+    that is given asks for the paper's ending: chosen negatives, then one classifier.
+    """
+    chosen = paper() if model.preset == "paper" else sensible(data, device)
+    given = (name for name in chosen if _is_given(model, name))
+    chosen |= {name: getattr(model, name) for name in given}
+    if takes_papers_ending(model):
+        chosen["refiner"] = None
+    settings = {name: chosen.pop(name) for name in ("contamination", "checks")}
+    return chosen, settings
+
+
+def takes_papers_ending(model: DensPU) -> bool:
+    """Tell whether a model ends as in the paper: chosen negatives, then a classifier.
+
+    Not with a refiner that is given.
+    """
+    if _is_given(model, "refiner"):
+        return model.refiner is None
+    given = any(_is_given(model, name) for name in ("selector", "classifier"))
+    return model.preset == "paper" or given
+
+
+def choose_refiner(data: PUInput, first: FirstLabels, encoder: Any, device: str) -> Any:
+    """Return the refiner for ``"auto"``, which depends on what the boundary found.
+
+    A network is trained on where the encoder has one (see :class:`NetworkRefiner`).
+    """
+    has_network = data.kind == "image" and hasattr(encoder, "packed")
+    if has_network and device.startswith("cuda"):
+        return NetworkRefiner()
+    return RankingRefiner() if first.rare else EmbeddingRefiner()
+
+
+def _is_given(model: DensPU, name: str) -> bool:
+    value = getattr(model, name)
+    return not (isinstance(value, str) and value == "auto")
+
+
+def paper() -> dict[str, Any]:
+    """Return the configuration of section 4.1, every number as printed."""
+    return {
+        "encoder": CAEEncoder(
+            fit_on="positive", epochs=50, batch_size=64, lr=1e-4, weight_decay=1e-3
+        ),
+        "densifier": Midpoint(k=0.2, s=11, n_pairs="cochran"),
+        "detector": IsolationForest(n_estimators=1000, max_samples=256, n_jobs=-1),
+        "selector": ByScore(size="positives"),
+        "classifier": VGG16Classifier(
+            epochs=200, batch_size=32, lr=1e-4, weight_decay=1e-3
+        ),
+        "refiner": None,
+        "contamination": "ratio",
+        "checks": 1,
+    }
+
+
+def sensible(data: PUInput, device: str) -> dict[str, Any]:
+    """Return parts that suit the data and the machine."""
+    on_gpu, kind = device.startswith("cuda"), kind_of(data.kind)
+    n, n_positive = len(data.positive), int(data.positive.sum())
+    sphere = data.kind == "table" and on_sphere(data.X)
+    if kind.is_own_embedding(data.X, on_gpu) and not sphere:
+        detector = DensityRatio(
+            around="positives",
+            n_positives=5,
+            # A smaller sample stands for a large U: scoring all rows takes the time.
+            max_unlabeled=20_000 if n <= MANY_ROWS else 5_000,
+        )
+    else:  # on the sphere, with about five positives in a ball
+        detector = DensityRatio(
+            metric="cosine",
+            n_neighbors=int(np.clip(5 * n / n_positive, 10, min(500, max(10, n // 4)))),
+            max_unlabeled=MANY_ROWS if on_gpu else DensityRatio().max_unlabeled,
+        )
+    kernel = SVC(C=10, class_weight="balanced")
+    return {
+        "encoder": kind.default_encoder(data.X, on_gpu),
+        "densifier": NoDensity(),
+        "detector": detector,
+        "refiner": "auto",
+        "selector": ByScore(size=0.7),
+        "classifier": kernel if n <= KERNEL_ROWS else "gradient_boosting",
+        "contamination": "heldout",
+        "checks": FOLDS if n <= CHECKED_ROWS else 1,
+    }

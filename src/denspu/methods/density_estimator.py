@@ -23,7 +23,7 @@ from denspu.methods._classical import (
     copies_expected,
     warn_of_copies,
 )
-from denspu.methods._prior import prior_setting, scenario_setting
+from denspu.methods._evidence import prior_setting, scenario_setting
 from denspu.methods.one_class import fit_detector
 from denspu.refinement.posterior import cut_at
 

@@ -21,7 +21,7 @@ from denspu.methods._classical import (
     learn_calibration,
     margins,
 )
-from denspu.methods._prior import PRIOR_RULE, scenario_setting
+from denspu.methods._evidence import PRIOR_RULE, scenario_setting
 
 MARGIN = 1e-3
 """Probabilities are kept inside (MARGIN, 1 - MARGIN) before they become log-odds."""

@@ -24,7 +24,7 @@ from denspu._validation import PUInput
 from denspu.base import forget
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._classical import EmbeddingPU, RowScale
-from denspu.methods._prior import PRIOR_RULE, resolve_prior
+from denspu.methods._evidence import PRIOR_RULE, resolve_prior
 
 SMOOTH = 0.1
 """Width of the parabola that rounds the corner of the hinge."""

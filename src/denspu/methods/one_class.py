@@ -22,7 +22,7 @@ from denspu._validation import PUInput
 from denspu.base import forget
 from denspu.methods._boundary import leaves_itself_out
 from denspu.methods._classical import EmbeddingPU, RowScale
-from denspu.methods._prior import prior_setting, resolve_prior, scenario_setting
+from denspu.methods._evidence import prior_setting, resolve_prior, scenario_setting
 from denspu.refinement.posterior import cut_at
 
 

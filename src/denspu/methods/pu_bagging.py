@@ -16,7 +16,7 @@ from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._typing import FloatArray, IntArray, Scenario
 from denspu._validation import check_count
 from denspu.methods._classical import EstimatorPU, EstimatorTask, margins
-from denspu.methods._prior import prior_setting, scenario_setting
+from denspu.methods._evidence import prior_setting, scenario_setting
 from denspu.refinement.posterior import cut_at
 
 KERNEL_CELLS = 10_000_000

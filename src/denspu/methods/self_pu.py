@@ -18,7 +18,7 @@ from denspu._parameters import About, Number, OneOf, setting
 from denspu.exceptions import InvalidParameterError
 from denspu.losses import agreeing, disagreement, self_paced_risk
 from denspu.methods._deep import Auto, DeepPriorPU
-from denspu.methods._prior import SMALLEST
+from denspu.methods._evidence import SMALLEST
 from denspu.methods._task import Task, follow, frozen
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch

@@ -20,7 +20,7 @@ from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._typing import FloatArray, Scenario
 from denspu.losses import beta_share, consistency, log_phi, mixed, variational
 from denspu.methods._deep import Auto, DeepPU
-from denspu.methods._prior import scenario_setting
+from denspu.methods._evidence import scenario_setting
 from denspu.methods._task import Split, Task
 from denspu.training import KeepBest
 from denspu.training.batches import Batch

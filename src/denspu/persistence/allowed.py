@@ -29,7 +29,6 @@ ROOMS = (
 """Parts of denspu whose classes a model may hold."""
 
 OWN = (
-    "denspu._evidence:Evidence",
     "denspu._scores:HiddenPositive",
     "denspu._scores:Isotonic",
     "denspu._progress:Stage",
@@ -134,6 +133,7 @@ OWN_RULES: Mapping[str, Rule] = {
 """Of our classes, those that lead compiled code or ask for memory by a number."""
 
 MOVED: Mapping[str, str] = {
+    "denspu._evidence:Evidence": "denspu.methods._evidence:Evidence",
     "denspu._rising:HiddenPositive": "denspu._scores:HiddenPositive",
     "denspu._rising:Isotonic": "denspu._scores:Isotonic",
     "denspu._stages:Stage": "denspu._progress:Stage",

@@ -18,7 +18,7 @@ from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.data.kinds import kind_of
 from denspu.detectors.neighbours import Neighbours
 from denspu.exceptions import DensPUWarning
-from denspu.methods._judging import with_estimated_prior, with_prior
+from denspu.methods._evidence import with_estimated_prior, with_prior
 from denspu.metrics import (
     PUReport,
     declared_negatives,

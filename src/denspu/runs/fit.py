@@ -21,7 +21,7 @@ from denspu._typing import BoolArray, IntArray
 from denspu._words import does, many
 from denspu.data import join
 from denspu.exceptions import DensPUWarning, InvalidInputError
-from denspu.methods._checkpoint import key_of
+from denspu.methods._base import key_of
 from denspu.persistence import versions
 from denspu.report import words
 from denspu.runs import findings

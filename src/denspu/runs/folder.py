@@ -29,7 +29,7 @@ from safetensors import SafetensorError
 
 from denspu._files import as_json, new_folder
 from denspu.exceptions import ModelFileError, RunFolderError
-from denspu.methods._checkpoint import ENCODER, TRAINING
+from denspu.methods._base import ENCODER, TRAINING
 from denspu.persistence import load_extra, save, size_of
 from denspu.runs.facts import RunFacts, RunRows
 
