@@ -71,9 +71,7 @@ class Evidence:
 # --- who is held out -----------------------------------------------------------------
 
 
-def choose_held_out(
-    holdout: Any, data: PUInput, rng: np.random.Generator
-) -> BoolArray:
+def choose_held_out(holdout: Any, data: PUInput, rng: np.random.Generator) -> BoolArray:
     """Return the mask of labelled positives to keep from the fit.
 
     ``holdout`` is a share or a mask. No group has labelled positives on both
