@@ -76,37 +76,32 @@ class DeepPU(EncoderPU):
         None,
         OneOf(None),
         Part("encoder"),
-        doc="``None`` learns from the rows themselves; an encoder, by key or fitted "
-        "and frozen, puts its embedding in their place.",
+        doc="By key, or fitted and frozen; ``None`` learns from the rows themselves.",
     )
     network: Any = setting(
         "auto",
         OneOf("auto", *BACKBONES),
         InstanceOf(nn.Module),
-        doc='``"auto"``: the papers\' networks, convolutions for colour images and a\n'
-        "perceptron for the rest. A module of your own, one logit a row, is copied "
-        "and started afresh; what it learned before is not kept (give that as "
-        "``encoder``).",
+        doc='``"auto"``: convolutions for colour images, a perceptron for the rest. A '
+        "module of your own, one logit a row, is copied and started afresh.",
     )
     epochs: int | Auto = setting(
         "auto",
         OneOf("auto"),
         Whole(1),
-        doc='Of each training; an epoch is one pass over U. ``"auto"``: 120, or 200 '
-        "for up to 4,096 rows.",
+        doc='Passes over U. ``"auto"``: 120, or 200 for up to 4,096 rows.',
     )
     batch_size: int | Auto = setting(
         "auto",
         OneOf("auto"),
         Whole(2),
-        doc='``"auto"``: 256, or all rows where there are up to 4,096.',
+        doc='``"auto"``: 256, or all of up to 4,096 rows.',
     )
     lr: float | Auto = setting(
         "auto",
         OneOf("auto"),
         Number(0, closed="neither"),
-        doc='Of Adam with a cosine schedule. ``"auto"``: 0.0005, or 0.001 for up to\n'
-        "4,096 rows.",
+        doc='Of Adam. ``"auto"``: 0.0005, or 0.001 for up to 4,096 rows.',
     )
     weight_decay: float = setting(5e-3, Number(0), doc="Of Adam.")
     max_seconds: float | None = setting(

@@ -331,6 +331,20 @@ FAR_TOO_MANY = 10
 """A model that calls so many times the estimated share positive is not trusted."""
 
 
+POSITIVE = Number(0, closed="neither")
+DECAY = Number(0, 1, "left")
+"""Shares of what is kept at a step."""
+
+
+def validation_setting(default: float = 0.0) -> Any:
+    """Return the parameter ``validation`` of methods that keep their best epoch."""
+    return setting(
+        default,
+        Number(0, 0.5),
+        doc="Share of rows held out to keep each network's best epoch; 0: the last.",
+    )
+
+
 def prior_setting() -> Any:
     """Return the parameter ``prior`` of methods that need one."""
     return setting(

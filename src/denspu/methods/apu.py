@@ -18,6 +18,7 @@ from denspu._parameters import About, Number, OneOf, setting
 from denspu._typing import IntArray
 from denspu.losses import absolute, recursive_risk, reweighted_risk, risk_parts
 from denspu.methods._deep import DeepPriorPU
+from denspu.methods._evidence import validation_setting
 from denspu.methods._task import Task
 from denspu.training import History, Hook
 
@@ -47,21 +48,15 @@ class APU(DeepPriorPU):
     variant: Literal["purr", "wuu", "apnu"] = setting(
         "purr",
         OneOf("purr", "wuu", "apnu"),
-        doc='``"purr"``: one step. ``"wuu"``: a first network weighs the rows of the '
-        'first half. ``"apnu"``: the same, and P counts as positive too.',
+        doc='``"purr"``: one step. ``"wuu"``: a first network weighs the first half. '
+        '``"apnu"``: the same, and P counts as positive too.',
     )
     rho: float = setting(
         0.5,
         Number(0, 1),
-        doc='``"apnu"`` only: how much the second half counts against P; 1 is '
-        '``"wuu"``.',
+        doc='How much the second half counts against P in ``"apnu"``.',
     )
-    validation: float = setting(
-        0.0,
-        Number(0, 0.5),
-        doc="Share of P and U held out; of each network the epoch with the least risk "
-        "on it is kept, as in the paper. 0 keeps the last ones.",
-    )
+    validation: float = validation_setting()
 
     def _learn(self, task: Task) -> None:
         split = task.split_off(self.validation, "apu")

@@ -48,9 +48,7 @@ class BiasedSVM(EstimatorPU):
         key="biased_svm", paper="Liu et al. 2003, Biased SVM", scenario="one-sample"
     )
 
-    folds: int = setting(
-        3, Whole(2, 100), doc="Parts of the rows by which the two costs are chosen."
-    )
+    folds: int = setting(3, Whole(2, 100), doc="Parts by which costs are chosen.")
 
     def _train(self, task: EstimatorTask) -> None:
         fold = task.folds(self.folds)

@@ -179,14 +179,12 @@ class DensPU(EncoderPU):
     selector: Any = setting(
         "auto",
         Part("selector"),
-        doc="The paper's ending: which of U are taken as negatives. Giving it asks for "
-        "that ending.",
+        doc="Which of U are negatives; giving it asks for the paper's ending.",
     )
     classifier: Any = setting(
         "auto",
         Part("classifier"),
-        doc="The paper's ending: what learns P against the negatives. Giving it asks "
-        "for that ending.",
+        doc="What learns P against the negatives; asks for the paper's ending too.",
     )
     contamination: float | Literal["auto", "ratio", "heldout"] = setting(
         "auto",
@@ -200,23 +198,20 @@ class DensPU(EncoderPU):
     classify_on: Literal["auto", "input", "embedding"] = setting(
         "auto",
         OneOf("auto", "input", "embedding"),
-        doc='What the classifier sees. ``"auto"``: images for networks, else '
-        "embeddings.",
+        doc='``"auto"``: a classifier sees embeddings, a network images.',
     )
     checks: int | Literal["auto"] = setting(
         "auto",
         OneOf("auto"),
         Whole(0, FOLDS),
-        doc="How many fifths of the positives are held out in turn to judge the "
-        "boundary.",
+        doc="Fifths of the positives held out in turn to judge the boundary.",
     )
     prior: float | Literal["estimate"] = setting(
         "estimate",
         *PRIOR_RULE,
         doc="Share of positives in all rows, P and U together. A number is taken as "
-        "known: ``labels_`` calls so many of U positive, and new rows are cut at the "
-        "same score. It helps where labels are not given at random, for then P and U "
-        "alone do not tell the share. The paper's ending has no use for it.",
+        "known: it helps where labels are not given at random. The paper's ending has "
+        "no use for it.",
     )
     max_seconds: float | None = setting(
         None,
@@ -247,7 +242,7 @@ class DensPU(EncoderPU):
         if chosen["refiner"] is not None and not leaves_itself_out(self.detector_):
             checks = FOLDS  # first labels need every positive held out once
         bounded = bound(Z, data, parts, checks, self.stages_)
-        self.detector_ = bounded.detector
+        self.detector_: Any = bounded.detector
         self.unlabeled_index_ = np.flatnonzero(data.unlabeled)
         self.unlabeled_scores_, self.unlabeled_inlier_ = bounded.scores, bounded.inlier
         if bounded.checks:
@@ -291,7 +286,7 @@ class DensPU(EncoderPU):
         """Build what is known before the walk, so that a wrong part costs no time."""
         self.encoder_ = self._part("encoder", chosen["encoder"], randomness)
         self.densifier_ = self._part("densifier", chosen["densifier"], randomness)
-        self.detector_: Any = self._part("detector", chosen["detector"], randomness)
+        self.detector_ = self._part("detector", chosen["detector"], randomness)
         refuse_kind(self.encoder_, data.kind, "encoder")
         refiner = chosen["refiner"]
         if refiner is None:

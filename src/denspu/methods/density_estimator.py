@@ -57,22 +57,15 @@ class DensityEstimator(EstimatorPU):
         "kernel",
         OneOf("mixture", "kernel"),
         Part("detector"),
-        doc='``"mixture"``: Gaussians with diagonal covariance, their number by the '
-        'Bayesian information criterion. ``"kernel"``: a kernel density, its width by '
-        "held-out likelihood. Or a registered detector, or an object with ``fit`` and "
-        "``score_samples``.",
+        doc="Gaussians, their number by the Bayesian information criterion, a kernel "
+        "density, its width by held-out likelihood, or a detector.",
     )
     negatives: float = setting(
         0.8,
         Number(0, 1, "right"),
-        doc="Share of the expected negatives in U that are taken, those of lowest "
-        "density.",
+        doc="Share of the expected negatives that is taken, of lowest density.",
     )
-    max_dims: int = setting(
-        20,
-        Whole(1),
-        doc="Principal components on which the two densities are estimated.",
-    )
+    max_dims: int = setting(20, Whole(1), doc="Principal components for densities.")
     prior: float | Literal["estimate"] = prior_setting()
     scenario: Scenario = scenario_setting()
 

@@ -24,6 +24,7 @@ from denspu.losses import (
     random_order,
 )
 from denspu.methods._deep import Auto, DeepPriorPU
+from denspu.methods._evidence import POSITIVE
 from denspu.methods._task import Task
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
@@ -114,40 +115,19 @@ class DistPU(DeepPriorPU):
         0.5, Number(0, 1, "neither"), doc="Share of the epochs spent on the warm-up."
     )
     main_lr: float | Auto = setting(
-        "auto",
-        OneOf("auto"),
-        Number(0, closed="neither"),
-        doc='Of the main phase; ``"auto"``: a tenth of ``lr``.',
+        "auto", OneOf("auto"), POSITIVE, doc="Of the main phase; a tenth of ``lr``."
     )
-    main_weight_decay: float = setting(
-        1e-3,
-        Number(0),
-        doc="Of the main phase; ``weight_decay`` is that of the warm-up.",
-    )
+    main_weight_decay: float = setting(1e-3, Number(0), doc="Of the main phase.")
     warm_up_entropy: float = setting(
-        0.002,
-        Number(0),
-        doc="How much the entropy of the answers on U counts in the warm-up.",
+        0.002, Number(0), doc="Weight of the entropy on U in the warm-up."
     )
     entropy_weight: float = setting(
-        0.004,
-        Number(0),
-        doc="The same at the end of the main phase, which begins at 0.",
+        0.004, Number(0), doc="The same at the end of the main phase, from 0 on."
     )
-    mixup_weight: float = setting(
-        5.0, Number(0), doc="How much the cross-entropy on mixed rows counts."
-    )
-    mixup_entropy: float = setting(
-        0.04, Number(0), doc="How much the entropy of the answers on mixed rows counts."
-    )
-    mixup_alpha: float = setting(
-        6.0,
-        Number(0, closed="neither"),
-        doc="Rows are mixed in shares drawn from Beta(α, α).",
-    )
-    lr: float | Auto = setting(
-        1e-4, OneOf("auto"), Number(0, closed="neither"), doc="Of the warm-up."
-    )
+    mixup_weight: float = setting(5.0, Number(0), doc="Of mixed rows' cross-entropy.")
+    mixup_entropy: float = setting(0.04, Number(0), doc="Of mixed rows' entropy.")
+    mixup_alpha: float = setting(6.0, POSITIVE, doc="Shares come from Beta(α, α).")
+    lr: float | Auto = setting(1e-4, OneOf("auto"), POSITIVE, doc="Of the warm-up.")
 
     def _learn(self, task: Task) -> None:
         in_all = task.plan.epochs

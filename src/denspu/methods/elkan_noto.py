@@ -56,15 +56,12 @@ class ElkanNoto(EstimatorPU):
     calibration: Literal["isotonic", "sigmoid"] | None = setting(
         "isotonic",
         CALIBRATION_RULE,
-        doc="How scores of held-out rows become g; ``None`` trusts the classifier's "
-        "own probabilities.",
+        doc="How held-out scores become g; ``None``: the classifier's probabilities.",
     )
     folds: int = setting(
         5,
         Whole(2, 100),
-        doc="Parts of the rows; g of a row comes from a classifier that has not seen "
-        "it. In the two-sample scenario equal rows share a part, unless groups are "
-        "given.",
+        doc="Parts of the rows; g of a row comes from a classifier of other parts.",
     )
     scenario: Scenario = scenario_setting()
     prior: float | Literal["estimate"] = setting(

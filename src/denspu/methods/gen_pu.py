@@ -22,6 +22,7 @@ from denspu.losses import (
     positive_generator_loss,
 )
 from denspu.methods._deep import Auto, DeepPriorPU
+from denspu.methods._evidence import POSITIVE
 from denspu.methods._task import Task
 from denspu.training import Hook, Step, TensorBatches, TrainState
 from denspu.training.batches import Batch
@@ -48,34 +49,17 @@ class GenPU(DeepPriorPU):
         key="gen_pu", paper="Hou et al. 2018, GenPU", uses_known_negatives=False
     )
 
-    lambda_p: float = setting(
-        1.0, Number(0), doc="How much D_p counts for the generators."
-    )
+    lambda_p: float = setting(1.0, Number(0), doc="How much D_p counts.")
     lambda_u: float = setting(1.0, Number(0), doc="The same of D_u.")
     lambda_n: float = setting(1.0, Number(0), doc="The same of D_n.")
-    gan_epochs: int = setting(
-        200, Whole(1), doc="Passes over U of generators and discriminators."
-    )
-    gan_lr: float = setting(
-        1e-3, Number(0, closed="neither"), doc="Their learning rate."
-    )
+    gan_epochs: int = setting(200, Whole(1), doc="Passes over U of the game.")
+    gan_lr: float = setting(1e-3, POSITIVE, doc="Learning rate of the game.")
     n_noise: int = setting(32, Whole(1), doc="Numbers that a row is made of.")
-    width: int = setting(
-        128,
-        Whole(1),
-        doc="Units of the hidden layers of generators and discriminators.",
-    )
+    width: int = setting(128, Whole(1), doc="Units of the hidden layers of the game.")
     smear: float = setting(
-        0.1,
-        Number(0),
-        doc="Gaussian noise on what discriminators and the classifier see, for "
-        "columns of variance 1.",
+        0.1, Number(0), doc="Gaussian noise on rows, for columns of variance 1."
     )
-    n_made: int = setting(
-        5000,
-        Whole(4),
-        doc="Rows made for the classifier, positives and negatives by the prior.",
-    )
+    n_made: int = setting(5000, Whole(4), doc="Rows made for the classifier.")
     epochs: int | Auto = setting(10)
     batch_size: int | Auto = setting(256)
     lr: float | Auto = setting(5e-4)

@@ -24,7 +24,7 @@ from denspu._validation import PUInput
 from denspu.base import forget
 from denspu.exceptions import InvalidParameterError
 from denspu.methods._classical import EmbeddingPU, RowScale
-from denspu.methods._evidence import PRIOR_RULE, resolve_prior
+from denspu.methods._evidence import POSITIVE, PRIOR_RULE, resolve_prior
 
 SMOOTH = 0.1
 """Width of the parabola that rounds the corner of the hinge."""
@@ -65,8 +65,7 @@ class KLDCE(EmbeddingPU):
     variant: Literal["rbf", "linear"] = setting(
         "rbf",
         OneOf("rbf", "linear"),
-        doc='``"rbf"``: KLDCE, with random landmarks in place of the full kernel '
-        '(exact up to ``n_components`` rows). ``"linear"``: LDCE.',
+        doc='``"rbf"``: KLDCE with random landmarks. ``"linear"``: LDCE.',
     )
     centroid: Literal["scar", "paper"] = setting(
         "scar",
@@ -78,8 +77,7 @@ class KLDCE(EmbeddingPU):
         None,
         OneOf(None),
         Number(0, 1, "left"),
-        doc="h, the share of all positives that carry no label; from the prior if "
-        "``None``.",
+        doc="h, the share of positives without a label; ``None``: from the prior.",
     )
     prior: float | Literal["estimate"] = setting(
         "estimate",
@@ -87,27 +85,18 @@ class KLDCE(EmbeddingPU):
         doc="Share of positives in all rows; not used if ``flip_rate`` is given.",
     )
     radius: float = setting(
-        0.1,
-        Number(0),
-        doc="b, how far the centroid may move, in units of its own variance.",
+        0.1, Number(0), doc="b, how far the centroid may move, in its own variance."
     )
-    weight_decay: float = setting(
-        3e-3,
-        Number(0, closed="neither"),
-        doc="λ, how strongly large weights are held back.",
-    )
+    weight_decay: float = setting(3e-3, POSITIVE, doc="λ, what large weights cost.")
     gamma: float | Literal["scale"] = setting(
         "scale",
         OneOf("scale"),
         Number(0, closed="neither"),
-        doc='Of the kernel exp(-gamma |x - x\'|²); ``"scale"`` is 1 / number of '
-        "columns, after scaling.",
+        doc='Of the kernel exp(-gamma |x - x\'|²); ``"scale"``: 1 / columns.',
     )
     n_components: int = setting(300, Whole(1), doc="Landmarks of the kernel.")
     n_groups: int = setting(10, Whole(1), doc="Groups of the median of means.")
-    max_rounds: int = setting(
-        10, Whole(1), doc="Alternations between centroid and weights."
-    )
+    max_rounds: int = setting(10, Whole(1), doc="Turns of centroid and weights.")
 
     def _learns_from_prior(self) -> bool:
         return self.flip_rate is None

@@ -64,8 +64,7 @@ class LabelPropagation(EmbeddingPU):
     metric: Metric = setting(
         "cosine",
         OneOf("cosine", "euclidean"),
-        doc='``"cosine"`` joins rows by their cosine around the mean of all rows, '
-        '``"euclidean"`` by a Gaussian of their distance.',
+        doc="Rows are joined by their cosine, or by a Gaussian of their distance.",
     )
     negative_ratio: float = setting(
         1.0,
@@ -75,19 +74,18 @@ class LabelPropagation(EmbeddingPU):
     variant: Literal["llgc", "gfhf"] = setting(
         "llgc",
         OneOf("llgc", "gfhf"),
-        doc='``"llgc"``: known rows may be outvoted. ``"gfhf"``: they keep their '
-        "value.",
+        doc='With ``"llgc"`` known rows may be outvoted.',
     )
     alpha: float = setting(
         0.9,
         Number(0, 1, "neither"),
-        doc="Share of a row's value that comes from its neighbours (LLGC).",
+        doc="Share of a row's value from its neighbours (LLGC).",
     )
     max_iter: int = setting(1000, Whole(1))
     tol: float = setting(
         1e-4,
         Number(0, closed="neither"),
-        doc="Rounds end when no value changes more than this, relative to the largest.",
+        doc="Rounds end when values change less, relative to the largest.",
     )
 
     def _learn(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:

@@ -19,6 +19,7 @@ from denspu.augment import PRESETS, ImageAugment, RowAugment
 from denspu.exceptions import InvalidParameterError
 from denspu.losses import class_alignment
 from denspu.methods._deep import Auto, DeepPU
+from denspu.methods._evidence import DECAY
 from denspu.methods._task import Task, follow, frozen
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
@@ -45,25 +46,13 @@ class NcPU(DeepPU):
 
     about = About(key="ncpu", paper="NcPU, ICLR 2026")
 
-    warmup: float = setting(
-        0.3, Number(0, 1), doc="Share of the epochs with all of U as negative."
-    )
-    representation_weight: float = setting(
-        50.0, Number(0), doc="Weight of the representation loss."
-    )
+    warmup: float = setting(0.3, Number(0, 1), doc="Share of epochs with U negative.")
+    representation_weight: float = setting(50.0, Number(0), doc="Of its loss.")
     class_level: bool = setting(
-        True,
-        OneOf(True, False),
-        doc="Draw rows of one class together, not only views of one row.",
+        True, OneOf(True, False), doc="Draw whole classes together, not only views."
     )
-    label_decay: float = setting(
-        0.9,
-        Number(0, 1),
-        doc="How slowly labels of U follow: what is kept at each look.",
-    )
-    prototype_decay: float = setting(
-        0.99, Number(0, 1, "left"), doc="How slowly prototypes follow."
-    )
+    label_decay: float = setting(0.9, Number(0, 1), doc="How slowly labels follow.")
+    prototype_decay: float = setting(0.99, DECAY, doc="How slowly prototypes follow.")
     target_decay: float = setting(
         0.99, Number(0, 1), doc="How slowly the second network follows."
     )
@@ -71,28 +60,19 @@ class NcPU(DeepPU):
         0.9,
         OneOf(None),
         Number(0.5, 1),
-        doc="Where the classifier gives the negative class at least this probability, "
-        "a row of U is taught as negative in that step, whatever its label. ``None``: "
-        "never.",
+        doc="A row of U that is negative with this probability is taught as negative.",
     )
     n_projection: int = setting(64, Whole(2), doc="Length of projections.")
     augment: Literal["auto", "natural", "grey", "documents", "none"] = setting(
         "auto",
         OneOf("auto", *PRESETS),
-        doc='Random views of images. ``"auto"``: ``"natural"`` for colour, '
-        '``"documents"`` else.',
+        doc='Views of images. ``"auto"``: natural for colour, else documents.',
     )
     noise: float = setting(
-        0.2,
-        Number(0),
-        doc="Strong random views of other rows: added noise, share of values from "
-        "other rows. The mild view has a quarter of the noise.",
+        0.2, Number(0), doc="Noise on strong views of other rows; mild ones: a quarter."
     )
     mask: float = setting(
-        0.2,
-        Number(0, 1),
-        doc="Strong random views of other rows: added noise, share of values from "
-        "other rows. The mild view has a quarter of the noise.",
+        0.2, Number(0, 1), doc="Share of values from other rows in strong views."
     )
     epochs: int | Auto = setting(120)
     batch_size: int | Auto = setting(256)

@@ -28,17 +28,21 @@ class NNPU(DeepPriorPU):
     )
 
     beta: float = setting(
-        0.0,
-        Number(0),
-        doc="How far below zero the negative part may fall before a step is taken "
-        "back.",
+        0.0, Number(0), doc="How far the negative part may fall below zero."
     )
     gamma: float = setting(1.0, Number(0), doc="How large a step back is.")
 
+    def _parts(
+        self, positive: Tensor, pool: Tensor, prior: float
+    ) -> tuple[Tensor, Tensor]:
+        """Return the positive and the negative part of the risk."""
+        return risk_parts(positive, pool, prior)
+
     def _learn(self, task: Task) -> None:
         def risk(positive: Tensor, pool: Tensor) -> Tensor:
-            parts = risk_parts(positive, pool, task.prior)
+            parts = self._parts(positive, pool, task.prior)
             return non_negative(*parts, self.beta, self.gamma)
 
         self.module_ = task.network()
-        self.history_ = task.train(self.module_, task.loss(risk), "nnpu")
+        name = str(self.about.key)
+        self.history_ = task.train(self.module_, task.loss(risk), name)

@@ -48,21 +48,16 @@ class OneClass(EmbeddingPU):
     detector: Any = setting(
         "knn",
         Part("detector"),
-        doc="A registered detector, or an object with ``fit`` and ``score_samples``.",
+        doc="A key, or an object with ``fit`` and ``score_samples``.",
     )
     threshold: Literal["prior", "held_out"] = setting(
         "prior",
         OneOf("prior", "held_out"),
-        doc='``"prior"``: the estimated share of positives inside U lies above the '
-        'cut. ``"held_out"``: the share ``outside`` of held-out positives lies below; '
-        "U is not looked at.",
+        doc="Above the cut lies the share of positives inside U, or below it the "
+        "share ``outside`` of held-out positives.",
     )
     outside: float = setting(0.1, Number(0, 1, "neither"), doc="See ``threshold``.")
-    folds: int = setting(
-        5,
-        Whole(2, 100),
-        doc='Parts of P that are held out in turn for ``threshold="held_out"``.',
-    )
+    folds: int = setting(5, Whole(2, 100), doc="Parts of P held out in turn.")
     prior: float | Literal["estimate"] = prior_setting()
     scenario: Scenario = scenario_setting()
 

@@ -45,8 +45,7 @@ class PNLH(EstimatorPU):
     presence: float = setting(
         1.0,
         Number(0),
-        doc="A row has a feature if its value is more than so many standard deviations "
-        "from the column's mean.",
+        doc="Standard deviations from a column's mean that make a feature.",
     )
     n_clusters: int = setting(
         10, Whole(1), doc="Parts of the first negatives; each gives a prototype."

@@ -53,8 +53,7 @@ class PUBagging(EstimatorPU):
         OneOf("positives"),
         Whole(1),
         Number(0, 1, "neither"),
-        doc="Rows drawn from U for one bag: as many as there are in P, a number, or a "
-        "share of U.",
+        doc="Rows drawn from U: as many as in P, a number, or a share of U.",
     )
     prior: float | Literal["estimate"] = prior_setting()
     scenario: Scenario = scenario_setting()

@@ -26,6 +26,7 @@ from denspu.losses import (
     unbiased,
 )
 from denspu.methods._deep import DeepPriorPU
+from denspu.methods._evidence import validation_setting
 from denspu.methods._task import Risk, Task
 from denspu.training import Batches, History, Hook
 
@@ -54,23 +55,16 @@ class PUbN(DeepPriorPU):
         "estimate",
         OneOf("estimate"),
         Number(0, 1, "neither"),
-        doc="Share of the population that is negative and of the kind the known "
-        'negatives are. ``"estimate"``: they are labelled as often as positives are, '
-        "so it is π |bN| / |P|, at most 1 - π. Not looked at without known negatives.",
+        doc="Share of the population that is negative as the known negatives are. "
+        '``"estimate"``: π |bN| / |P|, at most 1 - π.',
     )
     tau: float | None = setting(
         None,
         OneOf(None),
         Number(0, 1, "right"),
-        doc="Share of the unseen negatives that serve as such. ``None``: 0.9, or 0.7 "
-        "with known negatives.",
+        doc="Share of unseen negatives that serve. ``None``: 0.9, or 0.7 beside bN.",
     )
-    validation: float = setting(
-        0.0,
-        Number(0, 0.5),
-        doc="Share of P, U and the known negatives held out; of each network the "
-        "epoch that does best on it is kept, as in the paper. 0 keeps the last ones.",
-    )
+    validation: float = validation_setting()
 
     def _learn(self, task: Task) -> None:
         self.rho_ = self._share_of_known(task)

@@ -21,6 +21,7 @@ from denspu._parameters import About, Number, Whole, setting
 from denspu._typing import BoolArray
 from denspu.losses import chosen_risk, pu_accuracy, reinforce
 from denspu.methods._deep import Auto, DeepPriorPU
+from denspu.methods._evidence import POSITIVE
 from denspu.methods._task import Task
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
@@ -54,16 +55,9 @@ class PULNS(DeepPriorPU):
     about = About(key="pulns", paper="Luo et al. 2021, PULNS")
 
     draws: int = setting(4, Whole(2), doc="Choices tried in an episode.")
-    trial_step: float = setting(
-        0.1,
-        Number(0, closed="neither"),
-        doc="Length of the trial step, a factor on the gradient.",
-    )
+    trial_step: float = setting(0.1, POSITIVE, doc="Length of the trial step.")
     warmup: float = setting(
-        0.05,
-        Number(0, 1),
-        doc="Share of the epochs in which all of U is chosen and the selector learns "
-        "to tell U from P.",
+        0.05, Number(0, 1), doc="Share of epochs that teach the selector U from P."
     )
     held_out: float = setting(
         0.2, Number(0, 0.5, "right"), doc="Share of P and U that judges."
@@ -71,8 +65,7 @@ class PULNS(DeepPriorPU):
     final_epochs: int = setting(
         20,
         Whole(1),
-        doc="Epochs of the classifier that answers, trained on P and on as many rows "
-        "of U, the selector's best, as the prior says are negative.",
+        doc="Epochs of the classifier that answers, on P and the selector's best.",
     )
     epochs: int | Auto = setting(60)
     batch_size: int | Auto = setting(256)

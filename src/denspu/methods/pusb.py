@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from denspu._parameters import About, Number, setting
+from denspu._parameters import About
 from denspu._typing import FloatArray
-from denspu.losses import non_negative, risk_parts
-from denspu.methods._deep import DeepPriorPU
+from denspu.losses import risk_parts
 from denspu.methods._task import Task
+from denspu.methods.nnpu import NNPU
 
 
-class PUSB(DeepPriorPU):
+class PUSB(NNPU):
     """A ranking by nnPU, cut at the class prior.
 
     Learn a score with nnPU's logistic risk, then choose the threshold by the prior.
@@ -25,29 +25,15 @@ class PUSB(DeepPriorPU):
     ones are also the surer ones. The score is then biased and its order is not.
     """
 
-    about = About(
-        key="pusb",
-        paper="Kato et al. 2019, PUSB",
-        reference_licence="MIT",
-        assumption="SAR",
-        uses_known_negatives=False,
-    )
+    about = About(key="pusb", paper="Kato et al. 2019, PUSB", assumption="SAR")
 
-    beta: float = setting(
-        0.0,
-        Number(0),
-        doc="How far below zero the negative part may fall before a step is taken "
-        "back.",
-    )
-    gamma: float = setting(1.0, Number(0), doc="How large a step back is.")
+    def _parts(
+        self, positive: Tensor, pool: Tensor, prior: float
+    ) -> tuple[Tensor, Tensor]:
+        return risk_parts(positive, pool, prior, "logistic")
 
     def _learn(self, task: Task) -> None:
-        def risk(positive: Tensor, pool: Tensor) -> Tensor:
-            parts = risk_parts(positive, pool, task.prior, "logistic")
-            return non_negative(*parts, self.beta, self.gamma)
-
-        self.module_ = task.network()
-        self.history_ = task.train(self.module_, task.loss(risk), "pusb")
+        super()._learn(task)
         # P is left out: rows learned by heart would say nothing about new ones.
         scores = task.logits(self.module_, task.unlabeled)
         self.cut_ = share_cut(scores, task.prior_in_unlabeled)

@@ -50,8 +50,7 @@ class RankPruning(EstimatorPU):
         None,
         OneOf(None),
         Number(0, 1, "left"),
-        doc="ρ₁ = P(s = 0 | y = 1), the share of positives without a label; estimated "
-        "if ``None``.",
+        doc="ρ₁ = P(s = 0 | y = 1); ``None`` estimates it.",
     )
     calibration: Literal["isotonic", "sigmoid"] | None = setting(
         "sigmoid",

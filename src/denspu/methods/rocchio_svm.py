@@ -44,28 +44,24 @@ class RocchioSVM(EstimatorPU):
     alpha: float = setting(
         16.0,
         Number(0, closed="neither"),
-        doc="A prototype is ``alpha`` times the mean of its own rows minus ``beta`` "
-        "times the mean of the others, on the unit sphere.",
+        doc="A prototype is ``alpha`` own means minus ``beta`` means of the others.",
     )
     beta: float = setting(4.0, Number(0), doc="See ``alpha``.")
     n_clusters: int | None = setting(
         None,
         OneOf(None),
         Whole(1),
-        doc="Parts the first negatives into clusters with a pair of prototypes each, "
-        "which purifies them; the paper takes 10.",
+        doc="Clusters that purify the first negatives; the paper takes 10.",
     )
     max_rejected: float = setting(
         0.08,
         Number(0, 1),
-        doc="If the last classifier calls a larger share of P negative, the first is "
-        "kept.",
+        doc="Share of P that the last classifier may reject, or the first is kept.",
     )
     max_rounds: int = setting(
         100,
         Whole(1),
-        doc="Rounds at most; they end when no row, or fewer than 0.1 % of U, would "
-        "join the negatives.",
+        doc="Rounds at most; they end when fewer than 0.1 % of U would join.",
     )
 
     def _uses_embedding(self) -> bool:

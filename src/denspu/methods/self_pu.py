@@ -18,7 +18,7 @@ from denspu._parameters import About, Number, OneOf, setting
 from denspu.exceptions import InvalidParameterError
 from denspu.losses import agreeing, disagreement, self_paced_risk
 from denspu.methods._deep import Auto, DeepPriorPU
-from denspu.methods._evidence import SMALLEST
+from denspu.methods._evidence import DECAY, SMALLEST
 from denspu.methods._task import Task, follow, frozen
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
@@ -45,36 +45,24 @@ class SelfPU(DeepPriorPU):
     )
 
     paces: Sequence[float] = setting(
-        (0.08, 0.12),
-        doc="Share of U that each student trusts in the end on either side.",
+        (0.08, 0.12), doc="Share of U that each student trusts on either side."
     )
     labels: Literal["soft", "hard"] = setting(
         "soft",
         OneOf("soft", "hard"),
-        doc="What trusted rows are taught: the probability at their choice, or 0 and "
-        "1.",
+        doc="Trusted rows are taught the probability at their choice, or 0 and 1.",
     )
-    warmup: float = setting(
-        0.05, Number(0, 1), doc="Share of the epochs before the first choice."
-    )
+    warmup: float = setting(0.05, Number(0, 1), doc="Share of epochs without a choice.")
     growing: float = setting(
-        0.2,
-        Number(0, 1),
-        doc="Share of the epochs over which trusted sets grow; agreement starts after "
-        "it.",
+        0.2, Number(0, 1), doc="Share of epochs until trusted sets are whole."
     )
     alpha: float = setting(
         10.0,
         Number(0),
-        doc="Students are held to each other where their loss is over α times the "
-        "squared difference of their probabilities.",
+        doc="Students agree where their loss is over α times their squared difference.",
     )
-    consistency: float = setting(
-        1.0, Number(0), doc="Weight of agreement with each other and with the teachers."
-    )
-    teacher_decay: float = setting(
-        0.999, Number(0, 1, "left"), doc="How slowly teachers follow."
-    )
+    consistency: float = setting(1.0, Number(0), doc="Weight of agreement.")
+    teacher_decay: float = setting(0.999, DECAY, doc="How slowly teachers follow.")
     epochs: int | Auto = setting(120)
     batch_size: int | Auto = setting(256)
     lr: float | Auto = setting(5e-4)

@@ -38,9 +38,8 @@ class Spy(EstimatorPU):
     variant: Literal["classifier", "em"] = setting(
         "classifier",
         OneOf("classifier", "em"),
-        doc='``"classifier"``: ``estimator`` takes both steps. ``"em"``: naive Bayes '
-        "with expectation maximisation takes both, as in S-EM; Gaussian, since rows "
-        "are numbers here and not words.",
+        doc="Who takes both steps: ``estimator``, or Gaussian naive Bayes with "
+        "expectation maximisation, as in S-EM.",
     )
     spy_share: float = setting(
         0.15, Number(0, 1, "neither"), doc="Share of P that is hidden in U."
@@ -48,8 +47,7 @@ class Spy(EstimatorPU):
     noise_level: float = setting(
         0.15,
         Number(0, 1, "left"),
-        doc="Share of the spies that may lie below the threshold: rows of U below it "
-        "are the reliable negatives.",
+        doc="Share of the spies below the threshold for reliable negatives.",
     )
     max_steps: int = setting(20, Whole(1), doc="Steps of expectation maximisation.")
 

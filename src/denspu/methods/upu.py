@@ -22,6 +22,7 @@ from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.base import forget
 from denspu.losses import risk_parts, unbiased
 from denspu.methods._deep import Auto, DeepPriorPU
+from denspu.methods._evidence import POSITIVE
 from denspu.methods._task import Task
 from denspu.networks.backbones import BACKBONES, GaussianBasis, KernelModel
 from denspu.training import Hook, TrainState
@@ -69,29 +70,23 @@ class UPU(DeepPriorPU):
     n_centres: int = setting(
         500,
         Whole(1),
-        doc="Bumps, around rows drawn at random; their width and the ridge are chosen "
-        "by the PU 0-1 risk on held-out rows.",
+        doc="Bumps, around random rows; held-out rows choose their width and ridge.",
     )
     stop_below: float | None = setting(
         0.0,
         OneOf(None),
         Number(),
-        doc="Training of a network ends after an epoch whose mean risk is below this: "
-        "a true risk cannot be negative. ``None`` takes all epochs.",
+        doc="Training ends after an epoch of lower risk: no true risk is negative.",
     )
     network: Any = setting(
         "auto",
         OneOf("auto", "kernel", *BACKBONES),
         InstanceOf(nn.Module),
-        doc='``"kernel"``: Gaussian bumps. ``"auto"``: these for tables, embeddings '
-        "and images up to 16 pixels a side, else the papers' network.",
+        doc='``"kernel"``: Gaussian bumps. ``"auto"``: these, but for images of more '
+        "than 16 pixels a side.",
     )
     lr: float | Auto = setting(
-        1e-4,
-        OneOf("auto"),
-        Number(0, closed="neither"),
-        doc="Low, so that the network learns what is common to P before it learns P "
-        "by heart.",
+        1e-4, OneOf("auto"), POSITIVE, doc="Low: P is to be understood before learned."
     )
 
     def _learn(self, task: Task) -> None:

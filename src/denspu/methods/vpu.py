@@ -20,7 +20,7 @@ from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._typing import FloatArray, Scenario
 from denspu.losses import beta_share, consistency, log_phi, mixed, variational
 from denspu.methods._deep import Auto, DeepPU
-from denspu.methods._evidence import scenario_setting
+from denspu.methods._evidence import POSITIVE, scenario_setting, validation_setting
 from denspu.methods._task import Split, Task
 from denspu.training import KeepBest
 from denspu.training.batches import Batch
@@ -72,40 +72,26 @@ class VPU(DeepPU):
         uses_known_negatives=False,
     )
 
-    mixup_weight: float = setting(
-        3.0, Number(0), doc="λ: how much the answers on mixed rows count."
-    )
-    mixup_alpha: float = setting(
-        0.3,
-        Number(0, closed="neither"),
-        doc="Rows are mixed in shares drawn from Beta(α, α).",
-    )
+    mixup_weight: float = setting(3.0, Number(0), doc="λ: weight of mixed rows.")
+    mixup_alpha: float = setting(0.3, POSITIVE, doc="Shares come from Beta(α, α).")
     top: Literal["positives", "max"] = setting(
         "positives",
         OneOf("positives", "max"),
-        doc='What counts as Φ = 1. ``"positives"``: the mean on held-out positives '
-        "(the maximum where none are held out), which is right where the classes do "
-        'not overlap. ``"max"``: the largest on U, as in the paper; one odd row '
-        "decides.",
+        doc="What counts as Φ = 1: the mean on held-out positives, or the largest on "
+        "U, as in the paper, where one odd row decides.",
     )
-    validation: float = setting(
-        0.2,
-        Number(0, 0.5),
-        doc="Share of P and U held out; the weights with the least variational loss "
-        "on it are kept. 0 keeps those of the last epoch.",
-    )
+    validation: float = validation_setting(0.2)
     patience: int | None = setting(
         20,
         OneOf(None),
         Whole(1),
-        doc="Epochs without a better one after which training ends.",
+        doc="Epochs without a better one that end training.",
     )
     epoch_steps: int | None = setting(
         None,
         OneOf(None),
         Whole(1),
-        doc="Steps of an epoch; ``None``: a pass over U. With many rows a network may "
-        "know P by heart before the first pass ends, and the best weights are missed.",
+        doc="Steps of an epoch; ``None``: a pass over U, too long for many rows.",
     )
     scenario: Scenario = scenario_setting()
     lr: float | Auto = setting(1e-4)
