@@ -101,9 +101,8 @@ def scar_check(
 
     Parameters
     ----------
-    positive_scores, unlabeled_scores : arrays
-    prior_in_unlabeled : float
-        Share of positives inside U.
+    positive_scores, unlabeled_scores, prior_in_unlabeled
+        As for :func:`pu_metrics`.
     positive_features, unlabeled_features : arrays of numbers, optional
         One row a score. A classifier is then set to tell P from the top of U; out of
         fold, it should not be able to.
@@ -232,10 +231,8 @@ def trivial_check(
 
     Parameters
     ----------
-    positive_scores, unlabeled_scores : arrays
-    prior_in_unlabeled : float, optional
-        Share of positives inside U; without it, only whole-sale answers are found.
-    threshold : float, default=0
+    positive_scores, unlabeled_scores, prior_in_unlabeled, threshold
+        As for :func:`pu_metrics`; without the share, only whole-sale answers are found.
     level : float, default=0.05
         A model at chance is one whose held-out positives do not score higher than U at
         this level (rank sum, one-sided).

@@ -66,12 +66,8 @@ def choose_threshold(
 
     Parameters
     ----------
-    positive_scores : array
-        Scores of held-out labelled positives.
-    unlabeled_scores : array
-        Scores of the rows to decide on.
-    prior_in_unlabeled : float, optional
-        Share of positives inside U. Rules ``"prior"`` and ``"precision"`` need it;
+    positive_scores, unlabeled_scores, prior_in_unlabeled
+        As for :func:`pu_metrics`. Rules ``"prior"`` and ``"precision"`` need the share;
         with it, expected figures come back for the others too.
     rule : {"prior", "recall", "precision", "top"}, default="prior"
         ``"prior"``: call as many rows of U positive as the prior says there are.
@@ -81,13 +77,8 @@ def choose_threshold(
         ``target``. ``"top"``: the ``target`` highest rows, a review budget.
     target : float or int
         For all rules but ``"prior"``.
-    random_state : int, generator or None, default=None
-    **options
+    random_state, **options
         Further arguments of :func:`pu_metrics`, for the expected figures.
-
-    Returns
-    -------
-    ThresholdChoice
 
     Notes
     -----
@@ -306,9 +297,8 @@ def declared_negatives(
 
     Parameters
     ----------
-    positive_scores : array
-        Scores of held-out labelled positives.
-    unlabeled_scores : array
+    positive_scores, unlabeled_scores
+        As for :func:`pu_metrics`.
     level : float, default=0.1
     control : {"list", "row"}, default="list"
         ``"list"``: of the rows declared negative, at most the share ``level`` is
@@ -327,13 +317,12 @@ def declared_negatives(
         "list": "of the rows declared negative are positive",
         "row": "of the positives in U are declared negative",
     }[control]
-    return _declared(
-        conformal_p_values(positive_scores, unlabeled_scores, tail="low"),
-        level,
-        control,
+    p = conformal_p_values(positive_scores, unlabeled_scores, tail="low")
+    promise = (
         f"List of declared negatives: on average at most {level:.0%} {what}, if "
-        "held-out positives are like those in U. The rows left over carry no promise.",
+        "held-out positives are like those in U. The rows left over carry no promise."
     )
+    return _declared(p, level, control, promise)
 
 
 def declared_positives(

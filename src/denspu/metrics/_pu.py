@@ -15,38 +15,13 @@ from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState, Scenario
 from denspu._words import many
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
-from denspu.metrics._mass import (
-    TINY,
-    Cells,
-    Mass,
-    at_threshold,
-    groups_of,
-    hidden_curve,
-    precision_at,
-    ranking,
-    ranking_auc,
-    rough_curve,
-    scores_of,
-    within,
-)
+from denspu.metrics._mass import TINY, Cells, Maker, groups_of, scores_of
 
 Population: TypeAlias = Literal["unlabeled", "population"]
 Rows: TypeAlias = Literal["these", "new"]
 
 FEW = 5
 """Held-out positives below which a warning is due."""
-
-CHUNK = 2_000_000
-"""Cells times draws held in memory at once."""
-
-CROWDED = 0.85, 0.95
-"""From the first to the second, the AUC on the curve replaces the plain one.
-
-The plain one is right on average, but near 1 half of its errors would lie above 1.
-"""
-
-CORRECTION = 200
-"""Draws that measure how far the concave curve leans upwards."""
 
 HOW = {
     "recall": "share of held-out positives above the threshold",
@@ -143,6 +118,8 @@ def pu_metrics(
 ) -> PUReport:
     """Estimate recall, precision, AUC and the rest from positives and unlabelled rows.
 
+    All other functions here take these scores and this share too.
+
     Parameters
     ----------
     positive_scores : array
@@ -152,12 +129,11 @@ def pu_metrics(
     prior_in_unlabeled : float
         Share of positives **inside U**, such as ``PriorReport.prior_in_unlabeled``;
         not the overall prior.
-    prior_interval : (low, high), optional
-        Interval of ``prior_in_unlabeled``; the figures' intervals get wider by it.
-    prior_level : float, default=0.9
-        How often ``prior_interval`` should hold the truth.
+    prior_interval, prior_level : (low, high), optional, and float, default=0.9
+        Interval of that share, and how often it should hold the truth; the figures'
+        intervals get wider by it.
     prior_error : float, optional
-        Standard error of ``prior_in_unlabeled``, in place of an interval.
+        Standard error of that share, in place of an interval.
     scenario : {"one-sample", "two-sample"}, default="one-sample"
         one-sample: P was taken out of the population, which is P and U together.
         two-sample: U is the population.
@@ -177,10 +153,8 @@ def pu_metrics(
         Report the precision among the k highest rows, as ``precision_at_k``.
     positive_groups, unlabeled_groups : arrays, optional
         Patient, customer, ...: whole groups are resampled.
-    level : float, default=0.9
-        Of the intervals.
-    n_resamples : int, default=1000
-        Draws behind the intervals.
+    level, n_resamples : float, default=0.9, and int, default=1000
+        Of the intervals, and the draws behind them.
     random_state : int, generator or None, default=None
 
     Returns
@@ -248,13 +222,12 @@ def pu_metrics(
             stacklevel=3,
         )
     rng = Randomness(random_state).numpy("pu_metrics")
-    maker = _Maker(cells, prior, errors, n_known, rows, ks)
+    maker = Maker(cells, prior, errors, n_known, rows, ks)
     values, draws = maker.found(n_resamples, rng)
     n_called = int((threshold < U).sum())
     share = (n_known + prior * len(U)) / (n_known + len(U))
-    notes = _notes(share, n_called)
     figures = {
-        name: _figure(name, value, draws[name], level, share, notes.get(name, ""))
+        name: _figure(name, value, draws[name], level, share, n_called)
         for name, value in values.items()
     }
     return PUReport(
@@ -272,149 +245,29 @@ def pu_metrics(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Maker:
-    """Values and draws of all figures."""
-
-    cells: Cells
-    prior: float
-    errors: tuple[float, float]
-    n_known: int
-    rows: Rows
-    ks: tuple[int, ...]
-
-    def found(
-        self, times: int, rng: np.random.Generator
-    ) -> tuple[dict[str, float], dict[str, FloatArray]]:
-        """Return the estimates, and each as it may be, in many draws."""
-        positive = self.cells.positive.counts
-        shares = positive / positive.sum()
-        mass = Mass(
-            self.cells.unlabeled.counts[None],
-            self.n_known * shares[None],
-            shares[None],
-            np.array([self.prior]),
-        )
-        found = self.figures(mass)
-        curve = hidden_curve(mass)
-        on_curve = self.ranked(mass, curve, rng)
-        auc = on_curve["roc_auc"]
-        part = np.clip((auc - CROWDED[0]) / (CROWDED[1] - CROWDED[0]), 0.0, 1.0)
-        on_curve["roc_auc"] = found["roc_auc"] + part * (auc - found["roc_auc"])
-        found |= on_curve
-        values = {
-            name: float(v[0] if name == "lift" else np.clip(v[0], 0, 1))
-            for name, v in found.items()
-        }
-        step = max(1, CHUNK // self.cells.positive.n_cells)
-        parts = [
-            self.draws(min(step, times - start), curve, rng)
-            for start in range(0, times, step)
-        ]
-        draws = {name: np.concatenate([p[name] for p in parts]) for name in values}
-        return values, draws
-
-    def ranked(
-        self, mass: Mass, curve: FloatArray, rng: np.random.Generator
-    ) -> dict[str, FloatArray]:
-        """Return the figures on the curve, less what it leans upwards.
-
-        Positives are drawn from the curve, as many as there are held-out ones (or
-        groups of them), and the figures made again; what they are off by on average is
-        taken off.
-        """
-        tied = self.cells.tied
-        found = ranking(mass, curve, tied, self.ks)
-        slopes = np.maximum(np.diff(curve[0], prepend=0.0), 0.0)
-        if slopes.sum() <= TINY:
-            return found
-        n = self.cells.positive.n_units
-        again = Mass(
-            np.repeat(mass.unlabeled, CORRECTION, axis=0),
-            np.repeat(mass.labeled, CORRECTION, axis=0),
-            rng.multinomial(n, slopes / slopes.sum(), CORRECTION) / n,
-            np.full(CORRECTION, self.prior),
-        )
-        refound = ranking(again, hidden_curve(again), tied, self.ks)
-        found = {name: 2 * v - refound[name].mean() for name, v in found.items()}
-        raw = within(mass, np.cumsum(mass.n_hidden[:, None] * mass.hidden, axis=1))
-        for k in self.ks:
-            part = float(np.clip(2 * k / mass.n_positive[0] - 1, 0.0, 1.0)) ** 2
-            name = f"precision_at_{k}"
-            found[name] += part * (precision_at(mass, raw, k) - found[name])
-        return found
-
-    def draws(
-        self, times: int, curve: FloatArray, rng: np.random.Generator
-    ) -> dict[str, FloatArray]:
-        """Return each figure as it may be, in many draws."""
-        mass = self.drawn(times, rng)
-        rough = rough_curve(mass, curve, self.prior * self.cells.unlabeled.n_rows)
-        raw = within(mass, np.cumsum(mass.n_hidden[:, None] * mass.hidden, axis=1))
-        found = ranking(mass, rough, self.cells.tied, ()) | self.figures(mass)
-        return found | {
-            f"precision_at_{k}": precision_at(mass, raw, k) for k in self.ks
-        }
-
-    def figures(self, mass: Mass) -> dict[str, FloatArray]:
-        """Return the figures that need no curve."""
-        found = at_threshold(mass, self.cells.called)
-        return found | {"roc_auc": ranking_auc(mass)}
-
-    def drawn(self, times: int, rng: np.random.Generator) -> Mass:
-        """Draw where hidden positives lie, how many there are, and U if it is new."""
-        cells, n = self.cells, self.cells.positive.n_rows
-        z = rng.standard_normal(times)
-        priors = self.prior + z * np.where(z < 0, *self.errors)
-        priors = np.clip(priors, 0.0, 1.0)
-        weights = cells.positive_weights(times, rng)
-        if self.rows == "new":
-            return Mass(
-                cells.unlabeled_counts(times, rng),
-                self.n_known * weights,
-                weights,
-                priors,
-            )
-        n_units = cells.unlabeled.n_units
-        labeled = np.zeros((times, cells.positive.n_cells))
-        if self.n_known:
-            others = self.n_known - n
-            per_row = cells.positive.n_units / n
-            unseen = cells.hidden_shares(weights, np.full(times, others * per_row), rng)
-            labeled = labeled + cells.positive.counts + others * unseen
-        return Mass(
-            np.repeat(cells.unlabeled.counts[None], times, axis=0),
-            labeled,
-            cells.hidden_shares(weights, priors * n_units, rng),
-            priors,
-        )
-
-
 def _figure(
-    name: str, value: float, draws: FloatArray, level: float, share: float, note: str
+    name: str,
+    value: float,
+    draws: FloatArray,
+    level: float,
+    share: float,
+    n_called: int,
 ) -> Figure:
     """Return the figure; its interval always holds the value and stays in range."""
     top = 1.0 if name != "lift" else (1 / share if share > TINY else np.inf)
     how = HOW.get(name, HOW["average_precision"])
     value = min(value, float(top))
+    note = ""
+    if n_called == 0 and name in ("precision", "lift"):
+        note = "no unlabelled row is called positive"
+    if share >= 1 - TINY and name in ("roc_auc", "balanced_accuracy"):
+        note = "no negative in the population, nothing to compare with"
     if note:
         return Figure(name, value, 0.0, float(top), float(level), how, note)
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     low = float(np.clip(min(low, value), 0.0, top))
     high = float(np.clip(max(high, value), 0.0, top))
     return Figure(name, value, low, high, float(level), how)
-
-
-def _notes(share: float, n_called: int) -> dict[str, str]:
-    """Return why a figure cannot be known, by name."""
-    notes: dict[str, str] = {}
-    if share >= 1 - TINY:
-        told = "no negative in the population, nothing to compare with"
-        notes |= dict.fromkeys(("roc_auc", "balanced_accuracy"), told)
-    if n_called == 0:
-        told = "no unlabelled row is called positive"
-        notes |= dict.fromkeys(("precision", "lift"), told)
-    return notes
 
 
 def _ks(k: int | Sequence[int], n_rows: int) -> tuple[int, ...]:
@@ -499,16 +352,8 @@ def prior_sensitivity(
 ) -> Sensitivity:
     """Return :func:`pu_metrics` for each of several priors inside U.
 
-    Parameters
-    ----------
-    positive_scores, unlabeled_scores : arrays
-    priors : list of float
-        Shares of positives inside U, for example from the low to the high end of
-        ``PriorReport.interval``.
-    random_state : int, generator or None, default=None
-        The same draws serve all priors.
-    **options
-        Further arguments of :func:`pu_metrics`.
+    ``priors`` may run from one end of ``PriorReport.interval`` to the other. The same
+    draws serve all. Further arguments are those of :func:`pu_metrics`.
 
     Examples
     --------
