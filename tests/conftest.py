@@ -36,10 +36,10 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture(scope="session", autouse=True)
 def few_trees():
     """Grow small forests in the default refiner: most tests ask what, not how well."""
-    from denspu.refinement import committee
+    from denspu.refinement import embedding
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(committee, "TREES", 10)
+        patch.setattr(embedding, "TREES", 10)
         yield
 
 

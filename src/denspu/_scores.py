@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
 from denspu._typing import FloatArray
+
+if TYPE_CHECKING:
+    from denspu.base import RefinerInput
 
 # --- where to cut -------------------------------------------------------------------
 
@@ -43,6 +46,35 @@ def otsu_cut(scores: FloatArray) -> float:
     between[ordered[1:] == ordered[:-1]] = -1.0  # not a cut: the two are equal
     best = int(np.argmax(between))
     return float((ordered[best] + ordered[best + 1]) / 2)
+
+
+def cut_at(scores: FloatArray, share: float) -> float:
+    """Return the score halfway between the last row inside ``share`` and the next."""
+    ordered = np.sort(np.asarray(scores, dtype=np.float64))
+    outside = len(ordered) - round(share * len(ordered))
+    if outside == 0:
+        return float(np.nextafter(ordered[0], -np.inf))
+    if outside == len(ordered):
+        return float(ordered[-1])
+    return float((ordered[outside - 1] + ordered[outside]) / 2)
+
+
+def known_cut(scores: FloatArray, start: RefinerInput) -> float:
+    """Return the score that the share of the user's U that is known lies above.
+
+    Held-out positives are free rows of the fit, but none of theirs. Rows that are equal
+    lie on one side, whichever is nearer to the share, so long as there are some above.
+    """
+    mine, held = start.free, 0
+    if start.held_out is not None:
+        mine, held = start.free & ~start.held_out, int(start.held_out.sum())
+    hidden = start.prior_in_unlabeled * start.free.sum() - held
+    among = scores[mine]
+    count = int(np.clip(round(hidden), 1, len(among)))
+    last = np.sort(among)[-count]
+    fewer, more = int((among > last).sum()), int((among >= last).sum())
+    nearer = fewer if fewer and count - fewer < more - count else more
+    return cut_at(among, nearer / len(among))
 
 
 # --- score → probability ------------------------------------------------------------

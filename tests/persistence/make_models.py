@@ -106,7 +106,7 @@ def narrow():
     from denspu.classifiers import backbone
     from denspu.encoders import contrastive
     from denspu.networks import backbones, cae, resnet, vgg
-    from denspu.refinement import committee
+    from denspu.refinement import embedding
 
     backbones.MLP_WIDTH, backbones.MLP_DEPTH = 6, 1
     vgg.BLOCKS = ((4,), (4,), (4,), (4,), (4,))
@@ -116,7 +116,7 @@ def narrow():
         return resnet.ResNet(channels, size, widths=(8, 8), depth=1, halve=size > 15)
 
     contrastive.IMAGE_NETWORKS["small"] = small
-    committee.TREES = 10
+    embedding.TREES = 10
     contrastive.MLP = partial(contrastive.MLP, width=6, depth=1)
     backbones.resnet18 = small
     assert backbone.NETWORKS

@@ -16,8 +16,13 @@ from denspu._machine import Deadline
 from denspu.detectors import DensityRatio
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.refinement import EmbeddingRefiner
-from denspu.refinement.committee import Rows, leading_axes, parts, sure
-from denspu.refinement.embedding import log_odds_slope
+from denspu.refinement.embedding import (
+    Rows,
+    leading_axes,
+    log_odds_slope,
+    parts,
+    sure,
+)
 
 
 class Task:

@@ -16,6 +16,7 @@ from sklearn.neighbors import KernelDensity
 from denspu._folds import make_folds
 from denspu._parameters import About, Number, OneOf, Part, Whole, setting
 from denspu._registry import prepare_part, resolve_part
+from denspu._scores import cut_at
 from denspu._typing import FloatArray, IntArray, Scenario
 from denspu.methods._classical import (
     EstimatorPU,
@@ -25,7 +26,6 @@ from denspu.methods._classical import (
 )
 from denspu.methods._evidence import prior_setting, scenario_setting
 from denspu.methods.one_class import fit_detector
-from denspu.refinement.posterior import cut_at
 
 BANDWIDTHS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
 """Widths of the kernel density that are tried, of rows with variance 1 a column."""

@@ -15,7 +15,7 @@ from denspu._folds import deal_folds
 from denspu._parameters import About, Number, OneOf, Part, Whole, setting
 from denspu._random import Randomness
 from denspu._registry import prepare_part, resolve_part
-from denspu._scores import quantile_cut
+from denspu._scores import cut_at, quantile_cut
 from denspu._share import Counts, Share
 from denspu._typing import BoolArray, FloatArray, Scenario
 from denspu._validation import PUInput
@@ -23,7 +23,6 @@ from denspu.base import forget
 from denspu.methods._boundary import leaves_itself_out
 from denspu.methods._classical import EmbeddingPU, RowScale
 from denspu.methods._evidence import prior_setting, resolve_prior, scenario_setting
-from denspu.refinement.posterior import cut_at
 
 
 class OneClass(EmbeddingPU):

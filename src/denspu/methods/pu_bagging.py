@@ -13,11 +13,11 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
 from denspu._parameters import About, Number, OneOf, Whole, setting
+from denspu._scores import cut_at
 from denspu._typing import FloatArray, IntArray, Scenario
 from denspu._validation import check_count
 from denspu.methods._classical import EstimatorPU, EstimatorTask, margins
 from denspu.methods._evidence import prior_setting, scenario_setting
-from denspu.refinement.posterior import cut_at
 
 KERNEL_CELLS = 10_000_000
 """(rows of a bag × rows of U) up to which ``estimator="auto"`` is a kernel machine."""

@@ -11,35 +11,59 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logit
+from sklearn.decomposition import PCA
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
 
 from denspu._machine import Deadline
 from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
+from denspu._scores import cut_at, known_cut
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
-from denspu.base import Refiner, RefinerInput, forget
+from denspu.base import FIXED_ROWS, Refiner, RefinerInput, forget
+from denspu.detectors import DensityRatio
 from denspu.exceptions import FewRowsWarning
 from denspu.priors import PriorEstimate, estimate_prior_from_scores, mixture_share
-from denspu.refinement.committee import (
-    Rows,
-    Scale,
-    Scorer,
-    bagged,
-    leading_axes,
-    learn_scale,
-    parts,
-    sure,
-    trained,
-)
-from denspu.refinement.posterior import cut_at, known_cut
+
+WIDE, N_AXES = 128, 64
+"""Embeddings wider than the first number are reduced to the second by PCA."""
+
+WIDE_ROWS = 20_000
+"""Rows from which the axes are learned."""
+
+TREES = 100
+"""Trees in a round; a bag of round 0 grows a tenth."""
+
+NEIGHBORS = 10
+KERNEL_ROWS = 4_000
+"""Rows a kernel machine is trained on at most."""
+
+BAG_ROWS = (100, 1_000)
+"""Rows drawn from U for one bag: as many as positives, within these limits."""
+
+SURE = 0.995
+"""Shares of votes are kept inside (1 - SURE, SURE) before they become log-odds."""
+
+RAMP = 1.3
+"""The most normal rows of U are drawn ever less often, the others always alike."""
+
+LEAST_DRAW = 0.05
+"""No unlabelled row is drawn less often than this, whatever the boundary says."""
+
+SHARPNESS = 50.0
+"""A learner whose held-out AUC is 0.02 lower than the best weighs exp(-1)."""
 
 PULL = 0.6
 """How far the mixture may move from the ratio, in half-widths of its interval."""
@@ -126,7 +150,11 @@ class EmbeddingRefiner(Refiner):
         rows = everything.take(kept)
         margin = self._first_round(rows, start, randomness)
         margin = self._later_rounds(rows, margin, start, randomness)
-        scores = self._final_scores(everything, kept, margin)
+        scores = np.empty(len(Z))
+        scores[kept] = margin
+        others = np.setdiff1d(np.arange(len(Z)), kept, assume_unique=True)
+        if len(others):  # not trained on, so the final model is fair to them
+            scores[others] = self.scale_(self.scorer_(Z[others]))
         if start.prior_known and start.free.any():
             # So far the sample was cut, held-out positives counted.
             ahead = known_cut(scores, start)
@@ -159,7 +187,7 @@ class EmbeddingRefiner(Refiner):
         self.ratios_: list[PriorEstimate] = []
         forget(self, "estimated_")
 
-        def fit(part: Rows, rng: np.random.Generator) -> Scorer:
+        def fit(part: Rows, rng: np.random.Generator) -> Committee:
             return bagged(part, self.n_bags_, rng)
 
         columns = self._round(rows, fit, randomness, "round 0")
@@ -224,7 +252,7 @@ class EmbeddingRefiner(Refiner):
     def _round(
         self,
         rows: Rows,
-        fit: Callable[[Rows, np.random.Generator], Scorer],
+        fit: Callable[[Rows, np.random.Generator], Committee],
         randomness: Randomness,
         name: str,
         use: BoolArray | None = None,
@@ -271,16 +299,6 @@ class EmbeddingRefiner(Refiner):
         return slope * (margin - cut)
 
     # --- answers ---------------------------------------------------------------------
-
-    def _final_scores(
-        self, rows: Rows, kept: IntArray, margin: FloatArray
-    ) -> FloatArray:
-        log_odds = np.empty(len(rows.Z))
-        log_odds[kept] = margin
-        others = np.setdiff1d(np.arange(len(rows.Z)), kept, assume_unique=True)
-        if len(others):  # not trained on, so the final model is fair to them
-            log_odds[others] = self.scale_(self.scorer_(rows.Z[others]))
-        return log_odds
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the log-odds of embeddings; above 0 is positive."""
@@ -354,3 +372,210 @@ def log_odds_slope(
         return -float(labelled.sum() + not_labelled.sum())
 
     return float(np.exp(minimize_scalar(loss, bounds=SLOPES, method="bounded").x))
+
+
+# --- rows ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows that are trained on."""
+
+    Z: FloatArray
+    positive: BoolArray
+    free: BoolArray
+    """Unlabelled and not known to be negative: the rows whose label is sought."""
+    labels: BoolArray
+    """What each row counts as."""
+    scores: FloatArray | None
+    """Normality by the boundary; None: to be found anew from the rows at hand."""
+    groups: IntArray | None
+
+    def take(self, index: IntArray | BoolArray) -> Rows:
+        """Return some of the rows."""
+        columns = vars(self).items()
+        return Rows(**{k: None if v is None else v[index] for k, v in columns})
+
+
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """The directions in which wide embeddings spread most; narrow ones stay as is."""
+
+    mean: FloatArray
+    directions: FloatArray | None
+
+    def __call__(self, Z: FloatArray) -> FloatArray:
+        """Return coordinates, the same whatever rows come together."""
+        if self.directions is None:
+            return Z
+        out = np.empty((len(Z), self.directions.shape[1]), dtype=Z.dtype)
+        block = np.zeros((FIXED_ROWS, Z.shape[1]), dtype=Z.dtype)
+        for first in range(0, len(Z), FIXED_ROWS):
+            rows = Z[first : first + FIXED_ROWS]
+            block[: len(rows)] = rows - self.mean
+            out[first : first + FIXED_ROWS] = (block @ self.directions)[: len(rows)]
+        return out
+
+
+def leading_axes(Z: FloatArray, seed: int) -> Axes:
+    """Return the principal axes of embeddings wider than learners of distances like."""
+    if Z.shape[1] <= WIDE or len(Z) <= N_AXES:
+        return Axes(Z[:0], None)
+    found = PCA(N_AXES, svd_solver="randomized", random_state=seed)
+    found.fit(Z[:: max(1, len(Z) // WIDE_ROWS)])
+    return Axes(found.mean_, np.ascontiguousarray(found.components_.T))
+
+
+def parts(
+    rows: Rows, use: BoolArray, folds: int, seed: int
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield rows to train on and rows to judge; no group is on both sides.
+
+    Nothing is yielded where a part would leave one class without a row.
+    """
+    counts = np.bincount(rows.labels, minlength=2)
+    folds = min(folds, *counts)
+    splitter: Any = StratifiedKFold
+    if rows.groups is not None:
+        folds, splitter = min(folds, len(np.unique(rows.groups))), StratifiedGroupKFold
+    if folds < 2:
+        return
+    split = splitter(folds, shuffle=True, random_state=seed)
+    found = [
+        (train[use[train]], test)
+        for train, test in split.split(rows.Z, rows.labels, rows.groups)
+    ]
+    if all(min(np.bincount(rows.labels[train], minlength=2)) > 0 for train, _ in found):
+        yield from found
+
+
+def sure(margin: FloatArray, free: BoolArray, leave_out: float) -> BoolArray:
+    """Return the rows of U that are not among the nearest to the cut, side by side."""
+    answer = np.zeros(len(margin), dtype=bool)
+    for side in (free & (margin > 0), free & (margin <= 0)):
+        if side.any():
+            distance = np.abs(margin[side])
+            answer[side] = distance >= np.quantile(distance, leave_out)
+    return answer
+
+
+# --- learners ------------------------------------------------------------------------
+
+
+class Committee:
+    """Fitted learners of a few kinds; members of a kind are averaged."""
+
+    def __init__(self, kinds: list[list[Any]]) -> None:
+        self.kinds = kinds
+
+    def __call__(self, Z: FloatArray) -> FloatArray:
+        """Return one column a kind."""
+        columns = []
+        for members in self.kinds:
+            if hasattr(members[0], "decision_function"):
+                columns.append(np.mean([m.decision_function(Z) for m in members], 0))
+            else:
+                votes = np.mean([m.predict_proba(Z)[:, 1] for m in members], axis=0)
+                columns.append(logit(np.clip(votes, 1 - SURE, SURE)))
+        return np.column_stack(columns)
+
+
+def bagged(rows: Rows, n_bags: int, rng: np.random.Generator) -> Committee:
+    """Set P against draws from the other rows."""
+    positive = np.flatnonzero(rows.positive)
+    other = np.flatnonzero(~rows.positive)
+    size = int(np.clip(len(positive), *BAG_ROWS))
+    chance = chances(rows, rng)
+    chance /= chance.sum()
+    trees, kernels = [], []
+    for _ in range(n_bags):
+        drawn = rng.choice(other, min(size, (len(other) + 1) // 2), False, chance)
+        kept = positive
+        if len(positive) > size:
+            kept = rng.choice(positive, size, replace=False)
+        Z = rows.Z[np.concatenate([kept, drawn])]
+        y = np.arange(len(Z)) < len(kept)
+        forest = ExtraTreesClassifier(
+            TREES // 10, class_weight="balanced", random_state=_seed(rng)
+        )
+        trees.append(forest.fit(Z, y))
+        kernel = SVC(C=1.0, class_weight="balanced", random_state=0)  # draws nothing
+        kernels.append(kernel.fit(Z, y))
+    return Committee([trees, kernels])
+
+
+def trained(rows: Rows, rng: np.random.Generator) -> Committee:
+    """Train on the labels as if they were true."""
+    Z, y = rows.Z, rows.labels
+    few: IntArray = np.arange(len(Z))
+    if len(Z) > KERNEL_ROWS:
+        few = _stratified(y, KERNEL_ROWS, rng)
+    trees = ExtraTreesClassifier(TREES, random_state=_seed(rng)).fit(Z, y)
+    kernel = SVC(C=10.0, random_state=0).fit(Z[few], y[few])
+    near = KNeighborsClassifier(min(NEIGHBORS, len(Z)), weights="distance").fit(Z, y)
+    return Committee([[trees], [kernel], [near]])
+
+
+def _stratified(y: BoolArray, size: int, rng: np.random.Generator) -> IntArray:
+    """Draw rows of both classes in their shares, at least two of each."""
+    kept = []
+    for rows in (np.flatnonzero(y), np.flatnonzero(~y)):
+        count = min(len(rows), max(2, round(size * len(rows) / len(y))))
+        kept.append(rng.choice(rows, count, replace=False))
+    return np.concatenate(kept)
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31 - 1))
+
+
+def chances(rows: Rows, rng: np.random.Generator) -> FloatArray:
+    """Return how often rows that are not in P are drawn: by rank of normality."""
+    chance = np.ones(len(rows.Z))
+    scores = rows.scores
+    if scores is None and rows.positive.sum() > 1 and rows.free.any():
+        detector = DensityRatio(
+            around="positives", n_positives=5, device="cpu", random_state=_seed(rng)
+        )
+        known = rows.positive | rows.free
+        detector.fit(rows.Z[known], rows.positive[known].astype(np.int64))
+        scores = detector.score_samples(rows.Z)
+    if scores is not None and rows.free.any():
+        scores = scores[rows.free]
+        rank = np.searchsorted(np.sort(scores), scores, side="right") / len(scores)
+        chance[rows.free] = np.clip(RAMP * (1 - rank), LEAST_DRAW, 1)
+    return chance[~rows.positive]
+
+
+# --- from columns to a margin --------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """How the learners' columns become one margin with the cut at 0."""
+
+    mean: FloatArray
+    spread: FloatArray
+    weight: FloatArray
+    cut: float = 0.0
+    slope: float = 1.0
+
+    def __call__(self, columns: FloatArray) -> FloatArray:
+        """Return the margin."""
+        terms = (columns - self.mean) / self.spread * self.weight
+        margin = np.zeros(len(columns))
+        for term in terms.T:  # in this order whatever rows come together
+            margin += term
+        return self.slope * (margin - self.cut)
+
+
+def learn_scale(columns: FloatArray, rows: Rows) -> Scale:
+    """Return the weights of the learners, by how they rank held-out P above U.
+
+    That AUC is an affine function of the true one, so no label of U is needed.
+    """
+    known = rows.positive | rows.free
+    spread = np.maximum(columns.std(axis=0), 1e-12)
+    auc = np.array([roc_auc_score(rows.positive[known], c[known]) for c in columns.T])
+    weight = np.exp(SHARPNESS * (auc - auc.max()))
+    return Scale(columns.mean(axis=0), spread, weight / weight.sum())

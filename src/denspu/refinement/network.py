@@ -36,20 +36,14 @@ from sklearn.metrics import roc_auc_score
 from denspu._folds import make_folds
 from denspu._machine import resolve_device
 from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
-from denspu._scores import prior_cut
+from denspu._scores import cut_at, known_cut, prior_cut
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, forget
 from denspu.detectors.neighbours import Neighbours
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.networks.backbones import WithMirror
 from denspu.refinement.network_training import Copies
-from denspu.refinement.posterior import (
-    cut_at,
-    cut_between,
-    joined,
-    known_cut,
-    posterior,
-)
+from denspu.refinement.posterior import cut_between, joined, posterior
 from denspu.training import in_fixed_batches
 
 SURE = 0.98

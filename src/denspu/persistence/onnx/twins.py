@@ -49,7 +49,7 @@ from denspu.persistence.onnx.arithmetic import (
     Unit,
 )
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
-from denspu.refinement.committee import SURE as SURE_VOTES
+from denspu.refinement.embedding import SURE as SURE_VOTES
 from denspu.refinement.ranking import SURE as SURE_RANK
 
 OUTPUTS = ("score", "probability", "decision")
