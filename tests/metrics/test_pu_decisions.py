@@ -215,20 +215,6 @@ def test_scar_check_sees_biased_labels_and_seldom_cries_wolf():
     assert [t.name for t in along.tests] == ["score"]
 
 
-def test_one_is_not_spoken_of_as_many():
-    def told(P, U, **rule):
-        return choose_threshold(P, U, **rule).sentence
-
-    one = told([1.0], [3.0, 2.0, 1.0], rule="top", target=1)
-    assert one == "The highest of 3 unlabelled rows is called positive."
-    two = told([1.0], [3.0, 2.0, 1.0], rule="top", target=2)
-    assert two == "The 2 highest of 3 unlabelled rows are called positive."
-    tied = told([1.0], [3.0, 2.0, 2.0], rule="top", target=2)
-    assert tied.startswith("1 of 3 unlabelled rows is called positive")
-    recall = told([1.0], [3.0, 2.0], rule="recall", target=0.9)
-    assert "with 1 held-out positive no cut" in recall
-
-
 def test_scar_check_without_enough_rows_and_with_wrong_ones():
     few = scar_check(P, U, prior_in_unlabeled=0.4)
     assert not few.doubtful

