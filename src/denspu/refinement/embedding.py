@@ -393,8 +393,11 @@ class Rows:
 
     def take(self, index: IntArray | BoolArray) -> Rows:
         """Return some of the rows."""
-        columns = vars(self).items()
-        return Rows(**{k: None if v is None else v[index] for k, v in columns})
+        some: dict[str, Any] = {
+            name: None if column is None else column[index]
+            for name, column in vars(self).items()
+        }
+        return Rows(**some)
 
 
 @dataclass(frozen=True, eq=False)

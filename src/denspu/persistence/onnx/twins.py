@@ -247,7 +247,7 @@ class Committee(Part):
         self.axes: nn.Module = nn.Identity()
         if axes.directions is not None:
             self.axes = Product(axes.mean, axes.directions)
-        kinds = scorer.kinds  # type: ignore[attr-defined]
+        kinds = scorer.kinds
         self.kinds = nn.ModuleList(
             machines(members)
             if hasattr(members[0], "decision_function")
