@@ -13,10 +13,14 @@ import pytest
 from tests.benchmark.test_tables import record, records_of
 
 from denspu.benchmark import write_record
-from denspu.benchmark.results import spec_markdown
+from denspu.benchmark.results import (
+    ENCODERS,
+    NOTHING_MISSING,
+    parts_of,
+    spec_markdown,
+    status_markdown,
+)
 from denspu.benchmark.spec import Row, Spec, Task, cells_of, load_spec
-from denspu.benchmark.status import ENCODERS, parts_of, status_markdown
-from denspu.benchmark.status import NOTHING as NOTHING_MISSING
 from denspu.benchmark.tables import MISSING
 
 HOME = Path(__file__).parents[2] / "benchmarks"

@@ -7,13 +7,14 @@ the seed. Figures are percent points, the reference's minus the other's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import mean, stdev
 
-from scipy.special import stdtrit
+from scipy import stats
 
+from denspu._words import many
 from denspu.benchmark.record import Record
 from denspu.benchmark.spec import OVER_TASKS, Row, Spec
 from denspu.benchmark.tables import MISSING, Found, Grid, signed, title_of
@@ -69,88 +70,73 @@ class Difference:
     @property
     def words(self) -> str:
         """Show the mean, its interval and what it is taken over."""
-        of = "task" if self.task is None else "seed"
-        count = f"{self.n} {of}{'' if self.n == 1 else 's'}"
+        count = many(self.n, "task" if self.task is None else "seed")
         if self.half_width is None:
             return f"{signed(self.mean)} ({count})"
         low, high = self.mean - self.half_width, self.mean + self.half_width
         return f"{signed(self.mean)} ({signed(low)} to {signed(high)}, {count})"
 
 
-def t_interval(
-    values: Sequence[float], comparisons: int = 1
-) -> tuple[float, float | None]:
-    """Return the mean and the half width of its 95 % t-interval.
+def differences(spec: Spec, records: Iterable[Record]) -> list[Difference]:
+    """Return reference minus row, for every other row: by task, then over tasks.
+
+    Nothing for a task on which the two have no seed in common, and none over tasks
+    with fewer than three that differ in more than their labels and are judged by
+    themselves.
+    """
+    if spec.reference is None:
+        return []
+    index = ["task", "seed"]
+    frame = Found(spec, records).frame
+    seeds = frame.pivot(index=index, columns="row", values=spec.metrics[0])
+    paired: list[tuple[Row, str | None, list[float]]] = []
+    for row in (row for row in spec.rows if row.name != spec.reference):
+        minus = (seeds[spec.reference] - seeds[row.name]).dropna()
+        kinds: dict[object, list[float]] = {}
+        for task in spec.tasks:
+            here = minus[minus.index.get_level_values("task") == task.name].tolist()
+            if here:
+                paired.append((row, task.name, here))
+            if len(here) >= FEWEST_SEEDS:
+                same = (task.dataset, task.positive, task.keep_positive)
+                kinds.setdefault(same, []).append(mean(here))
+        if len(kinds) >= FEWEST_TASKS:
+            paired.append((row, None, list(map(mean, kinds.values()))))
+    judged = Counter(  # over tasks is a question of its own
+        task is None
+        for row, task, values in paired
+        if not row.sees_labels and len(values) >= FEWEST_SEEDS
+    )
+    return [
+        Difference(
+            row=row.name,
+            task=task,
+            mean=mean(values),
+            half_width=_half_width(values),
+            n=len(values),
+            sees_labels=row.sees_labels,
+            joint_half_width=None
+            if row.sees_labels
+            else _half_width(values, max(1, judged[task is None])),
+        )
+        for row, task, values in paired
+    ]
+
+
+def _half_width(values: Sequence[float], comparisons: int = 1) -> float | None:
+    """Return half the width of the mean's 95 % t-interval.
 
     Of several ``comparisons`` each gets its share of the 5 % (Bonferroni), so that all
     intervals hold together.
     """
     n = len(values)
     if n < 2:
-        return mean(values), None
-    quantile = float(stdtrit(n - 1, 1 - (1 - LEVEL) / 2 / comparisons))
-    return mean(values), quantile * stdev(values) / sqrt(n)
-
-
-def differences(spec: Spec, records: Iterable[Record]) -> list[Difference]:
-    """Return reference minus row, for every other row: by task, then over tasks.
-
-    Nothing for a task on which the two have no seed in common, and none over tasks
-    with fewer than three that differ in more than their labels.
-    """
-    if spec.reference is None:
-        return []
-    paired = _paired(Found(spec, records), spec.metrics[0])
-    judged = Counter(  # over tasks is a question of its own
-        task is None
-        for row, task, values in paired
-        if not row.sees_labels and len(values) >= FEWEST_SEEDS
-    )
-    found = []
-    for row, task, values in paired:
-        middle, half = t_interval(values)
-        comparisons = max(1, judged[task is None])
-        joint = None if row.sees_labels else t_interval(values, comparisons)[1]
-        found.append(
-            Difference(
-                row.name, task, middle, half, len(values), row.sees_labels, joint
-            )
-        )
-    return found
-
-
-def _paired(found: Found, key: str) -> list[tuple[Row, str | None, list[float]]]:
-    """Return the differences of each row on each task, seed by seed.
-
-    After them the means over tasks, of tasks that are judged by themselves, if there
-    are enough.
-    """
-    spec = found.spec
-    seeds = found.frame.pivot(index=["task", "seed"], columns="row", values=key)
-    out: list[tuple[Row, str | None, list[float]]] = []
-    for row in spec.rows:
-        if row.name == spec.reference:
-            continue
-        minus = (seeds[spec.reference] - seeds[row.name]).dropna()
-        kinds: dict[object, list[float]] = {}
-        for task in spec.tasks:
-            here = minus[minus.index.get_level_values("task") == task.name]
-            if len(here):
-                out.append((row, task.name, here.tolist()))
-            if len(here) >= FEWEST_SEEDS:
-                same = (task.dataset, task.positive, task.keep_positive)
-                kinds.setdefault(same, []).append(mean(here))
-        if len(kinds) >= FEWEST_TASKS:
-            out.append((row, None, [mean(values) for values in kinds.values()]))
-    return out
+        return None
+    quantile = float(stats.t.ppf(1 - (1 - LEVEL) / 2 / comparisons, n - 1))
+    return quantile * stdev(values) / sqrt(n)
 
 
 # --- words --------------------------------------------------------------------------
-
-
-def caption_of(spec: Spec) -> str:
-    """Return the heading of the table of differences."""
-    return f"{spec.reference} minus each row: {title_of(spec.metrics[0])}"
 
 
 def how_to_read(spec: Spec, found: Sequence[Difference]) -> str:
@@ -191,57 +177,55 @@ def verdicts(spec: Spec, found: Sequence[Difference]) -> list[str]:
     said = []
     if _many_tasks(compared):
         for row in dict.fromkeys(d.row for d in found):
-            by_task = {d.task: d for d in found if d.row == row and d.task is not None}
-            tasks = [t for t, rows in compared.items() if t is not None and row in rows]
-            absent = [str(t) for t in tasks if t not in by_task]
-            named = [(str(t), d) for t, d in by_task.items()]
+            by_task = {str(d.task): d for d in found if d.row == row and d.task}
+            tasks = [task for task, rows in compared.items() if task and row in rows]
             what = f"{row}, trained on true labels" if row in oracles else row
-            said.append(_verdict(f"Against {what}: ahead on", "task", named, absent))
+            absent = [task for task in tasks if task not in by_task]
+            said.append(_verdict(f"Against {what}: ahead on", "task", by_task, absent))
         compared = {None: compared[None]} if None in compared else {}
-    for task, rows in compared.items():
-        here = {d.row: d for d in found if d.task == task}
-        named = [(name, d) for name, d in here.items() if not d.sees_labels]
-        absent = [r for r in rows if r not in here and r not in oracles]
-        where = "Over tasks" if task is None else f"On {task}"
+    for place, names in compared.items():
+        here = {d.row: d for d in found if d.task == place}
+        named = {name: d for name, d in here.items() if not d.sees_labels}
+        absent = [name for name in names if name not in here and name not in oracles]
+        where = "Over tasks" if place is None else f"On {place}"
         text = _verdict(f"{where}: ahead of", "row", named, absent)
-        if seeing := [_signed(r, d) for r, d in here.items() if d.sees_labels]:
-            text += f" Trained on true labels, and not counted: {'; '.join(seeing)}."
+        if seeing := {name: d for name, d in here.items() if d.sees_labels}:
+            text += f" Trained on true labels, and not counted: {_signed(seeing)}."
         said.append(text)
     return said
 
 
 def _verdict(
-    start: str,
-    of: str,
-    named: Sequence[tuple[str, Difference]],
-    absent: Sequence[str],
+    start: str, of: str, named: dict[str, Difference], absent: Sequence[str]
 ) -> str:
     """Say how many are won, and name the others with their differences."""
-    rows = of == "row"
-    ahead = [d for _, d in named if d.verdict == "ahead"]
-    n = len(named) + len(absent)
-    text = f"{start} {len(ahead)} of {n} {of}{'' if n == 1 else 's'}"
+    by_verdict: dict[str, dict[str, Difference]] = {}
+    for name, difference in named.items():
+        by_verdict.setdefault(difference.verdict, {})[name] = difference
+    ahead = by_verdict.get("ahead", {}).values()
+    of_, from_, with_, behind = ("of", "from", "with", "Behind")
+    if of == "task":
+        of_, from_, with_, behind = ("on", "on", "on", "Behind on")
+    text = f"{start} {len(ahead)} of {many(len(named) + len(absent), of)}"
     text += " with an interval above 0"
     if any((d.joint_half_width or 0) > (d.half_width or 0) for d in ahead):
-        stand = sum(d.stands for d in ahead)
-        text += f"; {'of' if rows else 'on'} {stand} "
+        text += f"; {of_} {sum(d.stands for d in ahead)} "
         text += "even if all intervals of the table must hold at once"
     text += "."
-    if unsure := [_signed(name, d) for name, d in named if d.verdict == "open"]:
-        text += f" Not told apart {'from' if rows else 'on'}: {'; '.join(unsure)}."
-    if behind := [(name, d) for name, d in named if d.verdict == "behind"]:
-        names = (f"{name} (by {-d.mean:.2f})" for name, d in behind)
-        text += f" Behind{'' if rows else ' on'}: {'; '.join(names)}."
-    with_ = "with" if rows else "on"
-    if few := [_signed(name, d) for name, d in named if d.verdict == "few"]:
-        text += f" Fewer than {FEWEST_SEEDS} seeds in common {with_}: {'; '.join(few)}."
+    if unsure := by_verdict.get("open"):
+        text += f" Not told apart {from_}: {_signed(unsure)}."
+    if lost := by_verdict.get("behind"):
+        names = (f"{name} (by {-d.mean:.2f})" for name, d in lost.items())
+        text += f" {behind}: {'; '.join(names)}."
+    if few := by_verdict.get("few"):
+        text += f" Fewer than {FEWEST_SEEDS} seeds in common {with_}: {_signed(few)}."
     if absent:
         text += f" No seed in common {with_}: {'; '.join(absent)}."
     return text
 
 
-def _signed(name: str, difference: Difference) -> str:
-    return f"{name} ({signed(difference.mean)})"
+def _signed(named: dict[str, Difference]) -> str:
+    return "; ".join(f"{name} ({signed(d.mean)})" for name, d in named.items())
 
 
 def _compared(
@@ -258,7 +242,7 @@ def _compared(
     return out
 
 
-def _many_tasks(compared: Mapping[str | None, Sequence[str]]) -> bool:
+def _many_tasks(compared: dict[str | None, tuple[str, ...]]) -> bool:
     """Tell whether tasks should stand below each other instead of rows."""
     rows = {row for names in compared.values() for row in names}
     return len(compared) > max(FEW, len(rows))
@@ -275,7 +259,7 @@ def differences_grid(spec: Spec, found: Sequence[Difference]) -> Grid:
     def cell(row: str, task: str | None) -> str:
         return words.get((row, task), MISSING if row in compared[task] else "")
 
-    title = caption_of(spec)
+    title = f"{spec.reference} minus each row: {title_of(spec.metrics[0])}"
     tasks = {OVER_TASKS if task is None else task: task for task in compared}
     named = {name for names in compared.values() for name in names}
     rows = {row.name: row.group for row in spec.rows if row.name in named}

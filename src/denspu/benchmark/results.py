@@ -1,7 +1,7 @@
 """A spec's records as one Markdown text, with what must be known to read its tables.
 
 The verdicts, the tables, the comparison with the reference row, then notes: tasks,
-seeds, tuning, devices, code.
+seeds, tuning, devices, code. And of several specs: what has no record yet.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+
+from pandas import DataFrame
 
 from denspu._words import many
 from denspu.benchmark.paired import (
-    caption_of,
     differences,
     differences_grid,
     how_to_read,
@@ -24,8 +26,11 @@ from denspu.benchmark.paired import (
 from denspu.benchmark.record import Record, failed
 from denspu.benchmark.spec import Spec, Task
 from denspu.benchmark.tables import (
+    MISSING,
     Found,
+    markdown_grid,
     plain,
+    span_words,
     tables_of,
     title_of,
 )
@@ -48,10 +53,9 @@ def spec_markdown(
     parts = ["#" * level + " " + plain(spec.title)]
     found = differences(spec, records)
     if found:
-        parts += [
-            f"{plain(str(spec.reference))}, {title_of(spec.metrics[0])}:",
-            _bullets(verdicts(spec, found)),
-        ]
+        metric = title_of(spec.metrics[0])
+        parts.append(f"{plain(str(spec.reference))}, {metric}:")
+        parts.append(_bullets(verdicts(spec, found)))
     tables = tables_of(spec, records)
     for table in tables:
         if len(tables) > 1 or spec.layout == "tasks":
@@ -60,11 +64,8 @@ def spec_markdown(
     for caption, link in pictures(spec, records):
         parts.append(f"![{plain(f'{caption}: {spec.title}')}]({link})")
     if found:
-        parts += [
-            f"**{plain(caption_of(spec))}**",
-            differences_grid(spec, found).markdown(),
-            how_to_read(spec, found),
-        ]
+        grid = differences_grid(spec, found)
+        parts += [f"**{plain(grid.title)}**", grid.markdown(), how_to_read(spec, found)]
     parts.append(_bullets(notes_of(spec, records)))
     parts.append(f"```sh\n{command_of(spec)}\n```")
     return "\n\n".join(parts)
@@ -77,47 +78,28 @@ def _bullets(sentences: Sequence[str]) -> str:
     )
 
 
+def command_of(spec: Spec) -> str:
+    """Return the command that makes the records of a spec."""
+    path = Path(spec.path or f"{spec.name}.toml")
+    if path.parts[-3:-1] == ("benchmarks", "specs"):
+        path = Path(*path.parts[-3:])  # wherever the repository lies
+    return f"denspu bench run {shlex.quote(str(path))}"
+
+
 # --- what must be known to read a table ----------------------------------------------
-
-
-def alike_but_labels(tasks: Sequence[Task]) -> list[list[Task]]:
-    """Return tasks in groups that differ in name and number of labels alone."""
-    groups: dict[Task, list[Task]] = {}
-    for task in tasks:
-        groups.setdefault(replace(task, name="any", n_labeled=1), []).append(task)
-    return list(groups.values())
-
-
-def task_words(tasks: Sequence[Task]) -> str:
-    """Say in a line what tasks are made of that differ in their labels alone."""
-    task = tasks[0]
-    facts = [f"data set {task.dataset}"]
-    if task.positive is not None:
-        facts.append(f"positive classes {', '.join(map(str, task.positive))}")
-    if task.keep_positive < 1:
-        facts.append(f"{100 * task.keep_positive:g} % of the positives kept")
-    facts += [task.scenario, task.mechanism.upper()]
-    of = "positives" if task.share_of == "positives" else "training set's size"
-    counts = [t.n_labeled for t in tasks]
-    words = [f"{c:,}" if isinstance(c, int) else f"{100 * c:g} %" for c in counts]
-    if all("%" in word for word in words):
-        words[-1] += f" of the {of}"
-    else:
-        words = [f"{word} of the {of}" if "%" in word else word for word in words]
-    return f"{', '.join(facts)}; labelled: {', '.join(words)}"
 
 
 def notes_of(spec: Spec, records: Sequence[Record]) -> list[str]:
     """Return what must be known to read a spec's tables, as sentences."""
     found = Found(spec, records)
-    if len(spec.tasks) == 1:
-        said = [f"Task: {task_words(spec.tasks)}."]
-    else:
-        said = [
-            f"{'; '.join(t.name for t in group)}: {task_words(group)}."
-            for group in alike_but_labels(spec.tasks)
-        ]
-    if any(table.has_printed for table in tables_of(spec, records)):
+    groups = alike_but_labels(spec.tasks)
+    names = ["; ".join(task.name for task in group) for group in groups]
+    names = ["Task"] if len(spec.tasks) == 1 else names
+    words = map(_task_words, groups)
+    said = [f"{name}: {facts}." for name, facts in zip(names, words, strict=True)]
+    shown = spec.metrics if spec.layout == "metrics" else spec.metrics[:1]
+    claims = [claim for row in spec.rows for claim in row.printed.values()]
+    if any(metric in claim for claim in claims for metric in shown):
         said.append("In brackets: what the paper prints, and ours minus it.")
     seeds = [", ".join(map(str, spec.seeds))]
     seeds += [f"{r.name}: {', '.join(map(str, r.seeds))}" for r in spec.rows if r.seeds]
@@ -139,6 +121,33 @@ def notes_of(spec: Spec, records: Sequence[Record]) -> list[str]:
             "for them."
         )
     return said
+
+
+def alike_but_labels(tasks: Sequence[Task]) -> list[list[Task]]:
+    """Return tasks in groups that differ in name and number of labels alone."""
+    groups: dict[Task, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(replace(task, name="any", n_labeled=1), []).append(task)
+    return list(groups.values())
+
+
+def _task_words(tasks: Sequence[Task]) -> str:
+    """Say in a line what tasks are made of that differ in their labels alone."""
+    task = tasks[0]
+    facts = [f"data set {task.dataset}"]
+    if task.positive is not None:
+        facts.append(f"positive classes {', '.join(map(str, task.positive))}")
+    if task.keep_positive < 1:
+        facts.append(f"{100 * task.keep_positive:g} % of the positives kept")
+    facts += [task.scenario, task.mechanism.upper()]
+    of = "positives" if task.share_of == "positives" else "training set's size"
+    counts = [t.n_labeled for t in tasks]
+    words = [f"{c:,}" if isinstance(c, int) else f"{100 * c:g} %" for c in counts]
+    if all("%" in word for word in words):
+        words[-1] += f" of the {of}"
+    else:
+        words = [f"{word} of the {of}" if "%" in word else word for word in words]
+    return f"{', '.join(facts)}; labelled: {', '.join(words)}"
 
 
 def _tuning(spec: Spec) -> list[str]:
@@ -236,9 +245,135 @@ def _devices(found: Found) -> list[str]:
     return [text, f"{code}."]
 
 
-def command_of(spec: Spec) -> str:
-    """Return the command that makes the records of a spec."""
-    path = Path(spec.path or f"{spec.name}.toml")
-    if path.parts[-3:-1] == ("benchmarks", "specs"):
-        path = Path(*path.parts[-3:])  # wherever the repository lies
-    return f"denspu bench run {shlex.quote(str(path))}"
+# --- what has no record yet ----------------------------------------------------------
+
+ENCODERS = "encoders that rows share"
+HEADER = ("spec", "row", "data set", "missing", "seconds each", "seconds left")
+NOTHING_MISSING = "Nothing is missing."
+
+
+@dataclass(frozen=True)
+class Part:
+    """Cells of a row on one data set, or encoders, and what the missing ones take."""
+
+    spec: str
+    name: str
+    dataset: str
+    cells: int
+    missing: int
+    failed: int
+    each: tuple[float, float] | None
+    """Least and most seconds of the device: those of a record, divided by the cells
+    that ran at once; ``None`` where such a device has run neither."""
+    elsewhere: bool
+    """Runs on a CPU whatever device the others are run on."""
+
+    @property
+    def left(self) -> tuple[float, float] | None:
+        """Least and most seconds that the missing ones take."""
+        if self.each is None:
+            return None
+        return self.missing * self.each[0], self.missing * self.each[1]
+
+
+def parts_of(
+    specs: Sequence[tuple[Spec, Sequence[Record]]],
+    *,
+    on_gpu: bool,
+    encoders: str | Path = "encoders",
+) -> list[Part]:
+    """Return the parts of specs: rows by data set, then encoders to be trained.
+
+    What several specs ask for is missing once, in the first of them.
+    """
+    frame = DataFrame(
+        line
+        for spec, records in specs
+        for line in _lines(Found(spec, records), on_gpu, Path(encoders))
+    )
+    timed = frame.dropna(subset="seconds")
+    by_id = timed.groupby("id")["seconds"].agg(["min", "max"])
+    by_work = timed.groupby(["work", "dataset"])["seconds"].agg(["min", "max"])
+    asked: set[str] = set()
+    parts = []
+    for place, part in frame.groupby(["spec", "name", "dataset"], sort=False):
+        spec, name, dataset = place
+        first = part.iloc[0]
+        missing = set(part["id"][~part["there"]]) - asked
+        asked |= missing
+        times = by_id[by_id.index.isin(part["id"])]
+        if not len(times) or name == ENCODERS:
+            times = by_work[by_work.index == (first["work"], dataset)]
+        each = (times["min"].min(), times["max"].max()) if len(times) else None
+        count, bad = part["id"].nunique(), int(part["failed"].sum())
+        parts.append(
+            Part(spec, name, dataset, count, len(missing), bad, each, first["cpu"])
+        )
+    return parts
+
+
+def _lines(found: Found, on_gpu: bool, encoders: Path) -> Iterator[dict[str, Any]]:
+    """Yield a line for each cell, row by row, and for each use of a shared encoder."""
+    order = list(dict.fromkeys(cell.row.name for cell in found.cells))
+    of_encoders = []
+    for cell in sorted(found.cells, key=lambda cell: order.index(cell.row.name)):
+        record = found.records.get(cell.id)
+        bad = record is not None and failed(record)
+        cpu = on_gpu and cell.row.keeps_to_cpu
+        seconds = shared = None
+        if record is not None and not bad and record.ran_on_gpu == (on_gpu and not cpu):
+            seconds = record.seconds["total"] / record.extra.get("jobs", 1)
+            shared = record.seconds.get("shared_encoder")
+        line = {
+            "spec": found.spec.name,
+            "name": cell.row.name,
+            "dataset": cell.task.dataset,
+            "id": cell.id,
+            "work": cell.work,
+            "there": record is not None,
+            "failed": bad,
+            "seconds": seconds,
+            "cpu": cpu,
+        }
+        yield line
+        if cell.row.encoder == "shared":
+            changes = {
+                "name": ENCODERS,
+                "id": cell.encoder_id,
+                "work": cell.encoder_work,
+                "there": record is not None or (encoders / cell.encoder_id).exists(),
+                "failed": False,
+                "seconds": shared,
+            }
+            of_encoders.append(line | changes)
+    yield from of_encoders
+
+
+def status_markdown(parts: Sequence[Part]) -> str:
+    """Return what is missing as a table, then what all of it takes, and what failed."""
+    parts = [part for part in parts if part.missing or part.failed]
+    if not parts:
+        return NOTHING_MISSING
+    lines = []
+    for part in parts:
+        missing = f"{part.missing} of {part.cells}"
+        missing += f", {part.failed} failed" if part.failed else ""
+        times = [span_words(t) if t else MISSING for t in (part.each, part.left)]
+        lines.append(
+            [plain(part.spec), plain(part.name), part.dataset, missing, *times]
+        )
+    here = [part for part in parts if not part.elsewhere]
+    known = [part.left for part in here if part.missing and part.left is not None]
+    unknown = sum(part.missing for part in here if part.left is None)
+    said = []
+    if known:
+        total = span_words([sum(ends) for ends in zip(*known, strict=True)])
+        more = f", and {unknown} runs that are like none recorded on one"
+        said.append(f"Together {total} s of such a device{more * bool(unknown)}.")
+    elif unknown:
+        said.append(f"None of these {unknown} is like a run recorded on such a device.")
+    if on_cpu := sum(part.missing for part in parts if part.elsewhere):
+        said.append(f"{many(on_cpu, 'cell')} more on a CPU, with seconds of a CPU.")
+    if bad := sum(part.failed for part in parts):
+        said.append(f"{bad} failed; `denspu bench run --retry` runs them again.")
+    return f"{markdown_grid(HEADER, lines)}\n\n{' '.join(said)}"

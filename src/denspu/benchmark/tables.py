@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pandas import DataFrame
 
 from denspu.benchmark.record import Record, failed, recorded
-from denspu.benchmark.spec import METRICS, OF_THE_WALK, Cell, Row, Spec, Task, cells_of
+from denspu.benchmark.spec import METRICS, OF_THE_WALK, Row, Spec, Task, cells_of
 
 T = TypeVar("T")
 
@@ -34,6 +34,9 @@ MOST_TASKS = 8
 """More columns than these do not fit on a page."""
 
 
+# --- a spec and its records ----------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Value:
     """One figure of a row: its seeds in percent, and what the paper prints."""
@@ -42,19 +45,9 @@ class Value:
     printed: float | None = None
 
     @property
-    def n(self) -> int:
-        """Number of seeds."""
-        return len(self.by_seed)
-
-    @property
     def mean(self) -> float | None:
         """Mean over seeds; ``None`` where nothing is recorded."""
         return mean(self.by_seed) if self.by_seed else None
-
-    @property
-    def std(self) -> float | None:
-        """Standard deviation over seeds; ``None`` where there are fewer than two."""
-        return stdev(self.by_seed) if self.n > 1 else None
 
     @property
     def reach(self) -> tuple[float, float]:
@@ -65,135 +58,15 @@ class Value:
 
     @property
     def words(self) -> str:
-        """Show mean and spread."""
-        if self.mean is None:
-            return MISSING
-        spread = "" if self.std is None else f" ± {self.std:.2f}"
-        return f"{self.mean:.2f}{spread}"
-
-    @property
-    def words_beside_printed(self) -> str:
-        """Show also the printed value and the difference where one is printed."""
+        """Show mean and spread, then the printed value and the difference to it."""
+        text = MISSING if self.mean is None else f"{self.mean:.2f}"
+        if len(self.by_seed) > 1:
+            text += f" ± {stdev(self.by_seed):.2f}"
         if self.printed is None:
-            return self.words
+            return text
         if self.mean is None:
-            return f"{self.words} ({self.printed:.2f})"
-        return f"{self.words} ({self.printed:.2f}, {signed(self.mean - self.printed)})"
-
-
-# --- grids of words, as Markdown and HTML --------------------------------------------
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table whose cells are words already; the first of a line is its name."""
-
-    title: str
-    header: Sequence[str]
-    lines: Sequence[Sequence[str]]
-    groups: Sequence[str] | None = None
-    """The heading that each line belongs under; empty for none."""
-    bold: str | None = None
-    """The name of the line that others are compared with."""
-    words: int = 0
-    """How many columns at the right hold words, not figures."""
-
-    def markdown(self) -> str:
-        """Return it as Markdown."""
-        lines = [[self._marked(line[0]), *map(plain, line[1:])] for line in self.lines]
-        return markdown_grid(self.header, lines, self.groups)
-
-    def _marked(self, name: str) -> str:
-        return f"**{plain(name)}**" if name == self.bold else plain(name)
-
-    def html(self) -> str:
-        """Return it as an HTML element; all words are escaped."""
-        head = "".join(f'<th scope="col">{escape(word)}</th>' for word in self.header)
-        bodies: list[list[str]] = [[]]
-        groups = self.groups or [""] * len(self.lines)
-        for group, line in under_headings(self.lines, groups):
-            if line is None:
-                bodies.append([self._html_heading(group)])
-            else:
-                bodies[-1].append(self._html_line(line))
-        body = "\n".join(
-            "\n".join(["<tbody>", *rows, "</tbody>"]) for rows in bodies if rows
-        )
-        return (
-            f"<table>\n<caption>{escape(self.title)}</caption>\n"
-            f"<thead><tr>{head}</tr></thead>\n{body}\n</table>"
-        )
-
-    def _html_line(self, line: Sequence[str]) -> str:
-        name = escape(line[0])
-        name = f"<strong>{name}</strong>" if line[0] == self.bold else name
-        figures = len(line) - self.words
-        cells = [_small(escape(cell)) for cell in line[1:figures]]
-        cells += [f"<span>{escape(cell)}</span>" for cell in line[figures:]]
-        told = "".join(f"<td>{cell}</td>" for cell in cells)
-        return f'<tr><th scope="row">{name}</th>{told}</tr>'
-
-    def _html_heading(self, name: str) -> str:
-        """Return a line that names those below it; its words stay in sight."""
-        span, words = len(self.header), f"<span>{escape(name)}</span>"
-        return f'<tr><th scope="rowgroup" colspan="{span}">{words}</th></tr>'
-
-
-def _small(figure: str) -> str:
-    """Put a spread in small type, and what stands in brackets below the figure."""
-    figure = re.sub(r" (± [\d.,]+)", r" <small>\1</small>", figure)
-    return re.sub(r" (\(.*\))$", r"<br><small>\1</small>", figure)
-
-
-def under_headings(
-    lines: Sequence[T], groups: Sequence[str]
-) -> Iterator[tuple[str, T | None]]:
-    """Yield lines, and before the first of each group its name with no line."""
-    last = ""
-    for line, group in zip(lines, groups, strict=True):
-        if group and group != last:
-            yield group, None
-        last = group
-        yield group, line
-
-
-def markdown_grid(
-    header: Sequence[str],
-    lines: Sequence[Sequence[str]],
-    groups: Sequence[str] | None = None,
-) -> str:
-    """Return a Markdown table with its columns in line; figures to the right.
-
-    Where lines have groups, the name of each stands in a line of its own.
-    """
-    header = [plain(word) for word in header]
-    if groups is not None:
-        empty = [""] * (len(header) - 1)
-        lines = [
-            [f"*{plain(group)}*", *empty] if line is None else line
-            for group, line in under_headings(lines, groups)
-        ]
-    widths = [max(3, *map(len, column)) for column in zip(header, *lines, strict=True)]
-
-    def row(cells: Sequence[str]) -> str:
-        first, *others = (
-            c.rjust(w) if i else c.ljust(w)
-            for i, (c, w) in enumerate(zip(cells, widths, strict=True))
-        )
-        return f"| {' | '.join([first, *others])} |"
-
-    rule = ["-" * widths[0], *(f"{'-' * (w - 1)}:" for w in widths[1:])]
-    return "\n".join([row(header), row(rule), *map(row, lines)])
-
-
-def plain(text: str) -> str:
-    """Return text that Markdown shows as it is, on one line."""
-    for mark, safe in (("\\", "\\\\"), ("|", "\\|"), ("*", "\\*"), ("`", "\\`")):
-        text = text.replace(mark, safe)
-    return " ".join(text.replace("<", "&lt;").split())
-
-
-# --- a spec and its records ----------------------------------------------------------
+            return f"{text} ({self.printed:.2f})"
+        return f"{text} ({self.printed:.2f}, {signed(self.mean - self.printed)})"
 
 
 class Found:
@@ -206,29 +79,30 @@ class Found:
         ids = {cell.id for cell in self.cells}
         self.records = {i: record for i, record in by_cell.items() if i in ids}
         self.strangers = len(by_cell) - len(self.records)
-        self.frame = DataFrame([self._line(cell) for cell in self.cells])
+        lines = []
+        for cell in self.cells:
+            record = self.records.get(cell.id)
+            line = {"row": cell.row.name, "task": cell.task.name, "seed": cell.seed}
+            known: dict[str, Any] = {}
+            if record is not None and not failed(record):
+                known = {**record.extra.get("oracle", {}), **record.metrics}
+            for key in (*METRICS, *OF_THE_WALK):
+                figure = known.get(key)
+                line[key] = None if figure is None else 100 * figure
+            lines.append({**line, "record": record})
+        self.frame = DataFrame(lines)
         """A line for each cell: its row, task and seed, its record if there is one,
         and figures in percent."""
         by = self.frame.groupby(["row", "task"], sort=False)
         self._parts: dict[Any, DataFrame] = dict(iter(by))
 
-    def _line(self, cell: Cell) -> dict[str, Any]:
-        record = self.records.get(cell.id)
-        keys = (*METRICS, *OF_THE_WALK)
-        figures: dict[str, float | None] = dict.fromkeys(keys)
-        if record is not None and not failed(record):
-            oracle = record.extra.get("oracle", {})
-            known = {**record.metrics, **{k: oracle.get(k) for k in OF_THE_WALK}}
-            figures = {
-                k: None if known.get(k) is None else 100 * known[k] for k in keys
-            }
-        place = {"row": cell.row.name, "task": cell.task.name, "seed": cell.seed}
-        return {**place, "record": record, **figures}
+    def part(self, row: Row, task: Task) -> DataFrame:
+        """Return the lines of a row on a task."""
+        return self._parts.get((row.name, task.name), self.frame.iloc[:0])
 
     def all_of(self, row: Row, task: Task) -> list[Record]:
         """Return the records of a row on a task, failures too."""
-        part = self._parts.get((row.name, task.name))
-        return [] if part is None else [r for r in part["record"] if r is not None]
+        return [r for r in self.part(row, task)["record"] if r is not None]
 
     def good(self, row: Row, task: Task) -> list[Record]:
         """Return the records of a row on a task that hold figures."""
@@ -236,14 +110,12 @@ class Found:
 
     def expected(self, row: Row, task: Task) -> int:
         """Return how many cells a row has on a task."""
-        return len(self._parts.get((row.name, task.name), ()))
+        return len(self.part(row, task))
 
-    def by_seed(self, row: Row, task: Task, key: str) -> dict[int, float]:
-        """Return a figure in percent for each seed that has it."""
-        part = self._parts.get((row.name, task.name))
-        if part is None:
-            return {}
-        return dict(part[["seed", key]].dropna().itertuples(index=False, name=None))
+    def value(self, row: Row, task: Task, key: str) -> Value:
+        """Return a figure of a row over its seeds, beside what the paper prints."""
+        by_seed = self.part(row, task)[key].dropna()
+        return Value(tuple(by_seed), row.printed.get(task.name, {}).get(key))
 
     def means(self, key: str) -> DataFrame:
         """Return the mean of a figure over seeds: rows × tasks."""
@@ -251,18 +123,10 @@ class Found:
         return by[key].agg(mean).unstack("task")
 
 
-# --- tables -------------------------------------------------------------------------
+# --- tables of a spec ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Table(Grid):
-    """Rows × metrics of one task, or rows × tasks of one metric."""
-
-    has_printed: bool = False
-    """Whether the paper prints any of these figures."""
-
-
-def tables_of(spec: Spec, records: Iterable[Record]) -> list[Table]:
+def tables_of(spec: Spec, records: Iterable[Record]) -> list[Grid]:
     """Return the tables of a spec.
 
     With ``layout="metrics"`` one for each task. With ``layout="tasks"`` one of the
@@ -276,17 +140,17 @@ def tables_of(spec: Spec, records: Iterable[Record]) -> list[Table]:
         unasked = [key for key in UNASKED if key not in spec.metrics]
         return [key for key in unasked if frame[key].notna().any()]
 
+    tables = []
     if spec.layout == "metrics":
-        keys_of = {task: [*spec.metrics, *walk_keys([task])] for task in spec.tasks}
-        return [
-            _table(found, task.name, {title_of(key): (task, key) for key in keys})
-            for task, keys in keys_of.items()
-        ]
+        for task in spec.tasks:
+            keys = [*spec.metrics, *walk_keys([task])]
+            columns = {title_of(key): (task, key) for key in keys}
+            tables.append(_table(found, task.name, columns))
+        return tables
     parts = [list(spec.tasks)]
     if len(spec.tasks) > MOST_TASKS:
         names = dict.fromkeys(task.dataset for task in spec.tasks)
         parts = [[t for t in spec.tasks if t.dataset == name] for name in names]
-    tables = []
     for key in [spec.metrics[0], *walk_keys(spec.tasks)]:
         for part in parts:
             title = title_of(key)[0].upper() + title_of(key)[1:]
@@ -295,38 +159,33 @@ def tables_of(spec: Spec, records: Iterable[Record]) -> list[Table]:
     return [table for table in tables if table.lines]
 
 
-def _table(found: Found, title: str, columns: dict[str, tuple[Task, str]]) -> Table:
+def _table(found: Found, title: str, columns: dict[str, tuple[Task, str]]) -> Grid:
     """Return the rows that have something in these columns."""
+    spec = found.spec
     tasks = list(dict.fromkeys(task for task, _ in columns.values()))
     of_the_walk = all(key in OF_THE_WALK for _, key in columns.values())
-    lines, groups, has_printed = [], [], False
-    for row in found.spec.rows:
-        values = [_value(found, row, *column) for column in columns.values()]
-        if found.spec.layout == "metrics":
-            shown = found.expected(row, tasks[0]) or tasks[0].name in row.printed
+    lines, groups = [], []
+    for row in spec.rows:
+        asked = [task for task in tasks if found.expected(row, task)]
+        values = [found.value(row, *column) for column in columns.values()]
+        if spec.layout == "metrics":
+            shown = bool(asked) or tasks[0].name in row.printed
         else:
-            shown = not of_the_walk or any(v and v.by_seed for v in values)
-        if shown:
-            words = ["" if v is None else v.words_beside_printed for v in values]
-            asked = [task for task in tasks if found.expected(row, task)]
-            lines.append([row.name, *words, *_seeds_and_seconds(found, row, asked)])
-            groups.append(row.group)
-            has_printed |= any(v and v.printed is not None for v in values)
+            shown = not of_the_walk or any(value.by_seed for value in values)
+        if not shown:
+            continue
+        words = []
+        for value, (task, key) in zip(values, columns.values(), strict=True):
+            known = bool(value.by_seed) or value.printed is not None
+            awaited = task in asked and (
+                key not in OF_THE_WALK
+                or any(found.value(row, other, key).by_seed for other in spec.tasks)
+            )
+            words.append(value.words if known or awaited else "")
+        lines.append([row.name, *words, *_seeds_and_seconds(found, row, asked)])
+        groups.append(row.group)
     header = ["", *columns, "seeds", "seconds"]
-    return Table(title, header, lines, groups, found.spec.reference, 2, has_printed)
-
-
-def _value(found: Found, row: Row, task: Task, key: str) -> Value | None:
-    """Return a figure of a row; ``None`` where there is nothing to wait for."""
-    printed = row.printed.get(task.name, {}).get(key)
-    by_seed = tuple(found.by_seed(row, task, key).values())
-    awaited = found.expected(row, task) and (
-        key not in OF_THE_WALK
-        or any(found.by_seed(row, other, key) for other in found.spec.tasks)
-    )
-    if not by_seed and not awaited and printed is None:
-        return None
-    return Value(by_seed, printed)
+    return Grid(title, header, lines, groups, spec.reference, 2)
 
 
 def _seeds_and_seconds(
@@ -366,21 +225,118 @@ def _fault(found: Found, row: Row, task: Task) -> str:
     """Say how many cells of a row failed or were not run; empty if none."""
     all_cells, there = found.expected(row, task), found.all_of(row, task)
     said = []
-    if errors := [error_name(r) for r in there if failed(r)]:
-        names = ", ".join(sorted(set(errors)))
-        said.append(f"{len(errors)} of {all_cells} failed: {names}")
+    if errors := [str(r.extra["error"]) for r in there if failed(r)]:
+        names = {error.split(":", 1)[0].strip().rstrip(".") for error in errors}
+        short = (
+            n if len(n) <= LONGEST_ERROR else f"{n[: LONGEST_ERROR - 1]}…"
+            for n in sorted(names)
+        )
+        said.append(f"{len(errors)} of {all_cells} failed: {', '.join(short)}")
     if missing := all_cells - len(there):
         said.append(f"{missing} of {all_cells} missing")
     return ", ".join(said)
 
 
-def error_name(record: Record) -> str:
-    """Return the name of the error that a failed record holds."""
-    name = str(record.extra["error"]).split(":", 1)[0].strip().rstrip(".")
-    return name if len(name) <= LONGEST_ERROR else f"{name[: LONGEST_ERROR - 1]}…"
+# --- grids of words, as Markdown and HTML --------------------------------------------
 
 
-# --- words --------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Grid:
+    """A table whose cells are words already; the first of a line is its name."""
+
+    title: str
+    header: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    groups: Sequence[str] | None = None
+    """The heading that each line belongs under; empty for none."""
+    bold: str | None = None
+    """The name of the line that others are compared with."""
+    words: int = 0
+    """How many columns at the right hold words, not figures."""
+
+    def markdown(self) -> str:
+        """Return it as Markdown."""
+        lines = [list(map(plain, line)) for line in self.lines]
+        for line, (name, *_) in zip(lines, self.lines, strict=True):
+            line[0] = f"**{line[0]}**" if name == self.bold else line[0]
+        return markdown_grid(self.header, lines, self.groups)
+
+    def html(self) -> str:
+        """Return it as an HTML element; all words are escaped."""
+        bodies: list[list[str]] = [[]]
+        groups = self.groups or [""] * len(self.lines)
+        for group, line in under_headings(self.lines, groups):
+            if line is None:
+                place = f'scope="rowgroup" colspan="{len(self.header)}"'
+                heading = f"<th {place}><span>{escape(group)}</span></th>"
+                bodies.append([f"<tr>{heading}</tr>"])
+                continue
+            name, *cells = map(escape, line)
+            name = f"<strong>{name}</strong>" if line[0] == self.bold else name
+            figures = len(cells) - self.words
+            small = [_small(cell) for cell in cells[:figures]]
+            small += [f"<span>{cell}</span>" for cell in cells[figures:]]
+            told = "".join(f"<td>{cell}</td>" for cell in small)
+            bodies[-1].append(f'<tr><th scope="row">{name}</th>{told}</tr>')
+        head = "".join(f'<th scope="col">{escape(word)}</th>' for word in self.header)
+        body = "\n".join(
+            "\n".join(["<tbody>", *rows, "</tbody>"]) for rows in bodies if rows
+        )
+        return (
+            f"<table>\n<caption>{escape(self.title)}</caption>\n"
+            f"<thead><tr>{head}</tr></thead>\n{body}\n</table>"
+        )
+
+
+def _small(figure: str) -> str:
+    """Put a spread in small type, and what stands in brackets below the figure."""
+    figure = re.sub(r" (± [\d.,]+)", r" <small>\1</small>", figure)
+    return re.sub(r" (\(.*\))$", r"<br><small>\1</small>", figure)
+
+
+def under_headings(
+    lines: Sequence[T], groups: Sequence[str]
+) -> Iterator[tuple[str, T | None]]:
+    """Yield lines, and before the first of each group its name with no line."""
+    last = ""
+    for line, group in zip(lines, groups, strict=True):
+        if group and group != last:
+            yield group, None
+        last = group
+        yield group, line
+
+
+def markdown_grid(
+    header: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    groups: Sequence[str] | None = None,
+) -> str:
+    """Return a Markdown table with its columns in line; figures to the right.
+
+    Where lines have groups, the name of each stands in a line of its own.
+    """
+    header = [plain(word) for word in header]
+    if groups is not None:
+        empty = [""] * (len(header) - 1)
+        lines = [
+            [f"*{plain(group)}*", *empty] if line is None else line
+            for group, line in under_headings(lines, groups)
+        ]
+    widths = [max(3, *map(len, column)) for column in zip(header, *lines, strict=True)]
+
+    def row(cells: Sequence[str]) -> str:
+        right = [c.rjust(w) for c, w in zip(cells, widths, strict=True)]
+        return f"| {' | '.join([cells[0].ljust(widths[0]), *right[1:]])} |"
+
+    rule = ["-" * widths[0], *(f"{'-' * (w - 1)}:" for w in widths[1:])]
+    return "\n".join([row(header), row(rule), *map(row, lines)])
+
+
+def plain(text: str) -> str:
+    """Return text that Markdown shows as it is, on one line."""
+    for mark, safe in (("\\", "\\\\"), ("|", "\\|"), ("*", "\\*"), ("`", "\\`")):
+        text = text.replace(mark, safe)
+    return " ".join(text.replace("<", "&lt;").split())
 
 
 def title_of(key: str) -> str:
@@ -388,13 +344,13 @@ def title_of(key: str) -> str:
     return TITLES.get(key, key.replace("_", " "))
 
 
-def signed(value: float, digits: int = 2) -> str:
+def signed(value: float) -> str:
     """Return a number with its sign; never minus zero.
 
     >>> signed(-0.001), signed(1.234)
     ('+0.00', '+1.23')
     """
-    return f"{round(value, digits) + 0.0:+.{digits}f}"
+    return f"{round(value, 2) + 0.0:+.2f}"
 
 
 def seconds_words(seconds: float) -> str:

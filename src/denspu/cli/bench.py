@@ -152,7 +152,7 @@ def status(
     """Print which cells have no record yet, and what these would take."""
     from denspu._machine import resolve_device
     from denspu.benchmark.record import read_records
-    from denspu.benchmark.status import parts_of, status_markdown
+    from denspu.benchmark.results import parts_of, status_markdown
 
     asked = loaded_with_records(specs, records)
     on_gpu = device.startswith("cuda") or resolve_device(device).type == "cuda"

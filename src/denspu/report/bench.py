@@ -25,7 +25,7 @@ from denspu.benchmark.paired import (
 from denspu.benchmark.record import Record, failed
 from denspu.benchmark.results import alike_but_labels, command_of, notes_of
 from denspu.benchmark.spec import Row, Spec, Task
-from denspu.benchmark.tables import Found, Value, tables_of, title_of, under_headings
+from denspu.benchmark.tables import Found, tables_of, title_of, under_headings
 from denspu.exceptions import InvalidInputError
 from denspu.report.style import (
     AMBER,
@@ -153,16 +153,10 @@ def _legend_of_rows(
             text.set(**HEADING)
 
 
-def _value_of(found: Found, row: Row, task: Task, key: str) -> Value:
-    """Return a figure of a row over seeds, and what the paper prints."""
-    printed = row.printed.get(task.name, {}).get(key)
-    return Value(tuple(found.by_seed(row, task, key).values()), printed)
-
-
 def _rows_of(found: Found, task: Task, key: str) -> list[Row]:
     """Return the rows with a figure on a task, ours or printed."""
-    values = ((row, _value_of(found, row, task, key)) for row in found.spec.rows)
-    return [row for row, value in values if value.n or value.printed is not None]
+    values = ((row, found.value(row, task, key)) for row in found.spec.rows)
+    return [row for row, value in values if value.by_seed or value.printed is not None]
 
 
 def _is_printed(spec: Spec, tasks: Iterable[Task], key: str) -> bool:
@@ -181,12 +175,14 @@ def _need(things: Sized, spec: Spec, key: str) -> None:
 # --- spread by seed -----------------------------------------------------------------
 
 
-def spread_by_seed(spec: Spec, records: Sequence[Record]) -> Figure:
+def spread_by_seed(
+    spec: Spec, records: Sequence[Record], metric: str | None = None
+) -> Figure:
     """Draw every seed of every row as a dot, their mean as a tick, the paper's value.
 
     One panel a task, below each other; rows in the order of the spec.
     """
-    found, key = Found(spec, records), spec.metrics[0]
+    found, key = Found(spec, records), metric or spec.metrics[0]
     tasks = [task for task in spec.tasks if _rows_of(found, task, key)]
     _need(tasks, spec, key)
     rows = [_rows_of(found, task, key) for task in tasks]
@@ -217,10 +213,15 @@ def _spread(
     for y, (_, row) in enumerate(lines):
         if row is None:
             continue
-        value, (color, _) = _value_of(found, row, task, key), looks[row.name]
+        value, (color, _) = found.value(row, task, key), looks[row.name]
         if value.mean is not None:
             axes.scatter(
-                value.by_seed, [y] * value.n, s=17, color=color, alpha=0.65, lw=0
+                value.by_seed,
+                [y] * len(value.by_seed),
+                s=17,
+                color=color,
+                alpha=0.65,
+                lw=0,
             )
             axes.plot([value.mean] * 2, [y - 0.32, y + 0.32], color=color, lw=1.4)
         if value.printed is not None:
@@ -246,7 +247,9 @@ def _spread(
 # --- seconds against accuracy -------------------------------------------------------
 
 
-def seconds_against_accuracy(spec: Spec, records: Sequence[Record]) -> Figure:
+def seconds_against_accuracy(
+    spec: Spec, records: Sequence[Record], metric: str | None = None
+) -> Figure:
     """Draw the mean of a metric over the median seconds; one panel a task.
 
     Bars reach from the worst to the best seed.
@@ -254,8 +257,10 @@ def seconds_against_accuracy(spec: Spec, records: Sequence[Record]) -> Figure:
     encoder that rows share are added to each row that uses it.
     """
     found = Found(spec, records)
-    key = "accuracy" if "accuracy" in spec.metrics else spec.metrics[0]
-    tasks = [t for t in spec.tasks if any(found.by_seed(r, t, key) for r in spec.rows)]
+    key = metric or ("accuracy" if "accuracy" in spec.metrics else spec.metrics[0])
+    tasks = [
+        t for t in spec.tasks if any(found.value(r, t, key).by_seed for r in spec.rows)
+    ]
     _need(tasks, spec, key)
     with styled():
         figure, panels = _panels(spec, len(tasks))
@@ -269,7 +274,7 @@ def seconds_against_accuracy(spec: Spec, records: Sequence[Record]) -> Figure:
 def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
     looks = looks_of(found.spec)
     for row in found.spec.rows:
-        value = _value_of(found, row, task, key)
+        value = found.value(row, task, key)
         if value.mean is None:
             continue
         x = median(
@@ -299,13 +304,15 @@ def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
 # --- a metric against the number of labels ------------------------------------------
 
 
-def labels_against_metric(spec: Spec, records: Sequence[Record]) -> Figure:
+def labels_against_metric(
+    spec: Spec, records: Sequence[Record], metric: str | None = None
+) -> Figure:
     """Draw the mean of a metric over the number of labelled positives.
 
     One panel for tasks that differ in nothing else; bars reach from the worst to the
     best seed, hollow marks on dotted lines what the paper prints.
     """
-    found, key = Found(spec, records), spec.metrics[0]
+    found, key = Found(spec, records), metric or spec.metrics[0]
     groups = recorded_groups(found)
     _need(groups, spec, key)
     with styled():
@@ -361,7 +368,7 @@ def _label_line(
     axes: Axes, found: Found, row: Row, counted: list[tuple[float, Task]], key: str
 ) -> None:
     color, marker = looks_of(found.spec)[row.name]
-    points = [(x, _value_of(found, row, task, key)) for x, task in counted]
+    points = [(x, found.value(row, task, key)) for x, task in counted]
     if printed := [(x, v.printed) for x, v in points if v.printed is not None]:
         line = zip(*printed, strict=True)
         axes.plot(*line, color=color, marker=marker, ms=5, lw=0.9, ls=":", mfc="none")
