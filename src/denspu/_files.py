@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 
 def write_bytes(path: Path, content: bytes, *, overwrite: bool = True) -> None:
@@ -32,6 +35,23 @@ def write_text(path: Path, text: str, *, errors: str = "strict") -> None:
 def as_json(content: Any) -> bytes:
     """Return plain data as denspu writes JSON."""
     return (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
+
+
+def plain(value: Any) -> Any:
+    """Return data as JSON knows it: NumPy's become Python's, NaN and inf null."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple | set):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
 
 
 @contextmanager

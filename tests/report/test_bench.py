@@ -15,15 +15,13 @@ from denspu.benchmark import Record
 from denspu.benchmark.spec import Row, Spec, Task, cells_of
 from denspu.exceptions import InvalidInputError
 from denspu.report.bench import (
+    draw,
     figure_names,
     inline_svg,
-    labels_against_metric,
     labels_with_room,
     looks_of,
     save_figures,
-    seconds_against_accuracy,
     spec_page,
-    spread_by_seed,
 )
 from denspu.report.style import BLUE
 
@@ -83,7 +81,7 @@ def points_of(axes):
 
 
 def test_spread_has_dots_a_mark_for_the_paper_and_names_of_groups():
-    first, second = spread_by_seed(SPEC, RECORDS).axes
+    first, second = draw("spread", SPEC, RECORDS).axes
     names = first.get_yticklabels()
     assert [name.get_text() for name in names] == [
         *("theirs", "<b>nnPU</b>", "ours", "true labels", "truth"),
@@ -95,7 +93,7 @@ def test_spread_has_dots_a_mark_for_the_paper_and_names_of_groups():
     assert first.get_xlabel() == "F1, %"
     means = [line.get_xdata()[0] for line in first.get_lines()]
     assert means == pytest.approx([80.5, 90.5, 95.5])
-    alone = spread_by_seed(SPEC, [one for one in RECORDS if "nnPU" not in one.variant])
+    alone = draw("spread", SPEC, [one for one in RECORDS if "nnPU" not in one.variant])
     assert (70, 1) in points_of(alone.axes[0]), "the paper's figure, without ours"
 
 
@@ -107,7 +105,7 @@ def test_seconds_are_those_of_the_method_and_its_shared_encoder():
         record(c, seconds=encoder) if c.row.encoder == "shared" else record(c)
         for c in cells_of(spec)
     ]
-    figure = seconds_against_accuracy(spec, records)
+    figure = draw("seconds", spec, records)
     first = figure.axes[0]
     assert first.get_xscale() == "log"
     assert first.get_ylabel().startswith("accuracy, %"), "not the first metric"
@@ -122,7 +120,7 @@ def test_seconds_are_those_of_the_method_and_its_shared_encoder():
 
 def test_labels_run_from_few_to_many():
     turned = replace(SPEC, tasks=SPEC.tasks[::-1])
-    [axes] = labels_against_metric(turned, RECORDS).axes
+    [axes] = draw("labels", turned, RECORDS).axes
     lines = [np.round(line.get_xydata(), 6).tolist() for line in axes.get_lines()]
     assert [[50, 90.5], [500, 92.5]] in lines
     assert [[50, 70], [500, 75]] in lines, "the paper's"
@@ -151,9 +149,9 @@ def test_which_pictures_a_spec_has_and_what_their_files_are_called(tmp_path):
 def test_nothing_to_draw_says_what_to_run(tmp_path):
     assert figure_names(SPEC, FAILURES) == []
     spec = replace(SPEC, rows=SPEC.rows[1:])
-    for draw in (spread_by_seed, seconds_against_accuracy, labels_against_metric):
+    for name in ("spread", "seconds", "labels"):
         with pytest.raises(InvalidInputError, match=r"denspu bench run .*small\.toml"):
-            draw(spec, FAILURES)
+            draw(name, spec, FAILURES)
     with pytest.raises(InvalidInputError, match=r"denspu bench run .*small\.toml"):
         save_figures(SPEC, FAILURES, tmp_path)
 
@@ -209,7 +207,7 @@ def test_page_asks_for_nothing_outside_and_follows_light_and_dark():
 
 
 def test_inline_svg_is_whole_and_named():
-    text = inline_svg(spread_by_seed(SPEC, RECORDS), "x", 'A "label" & <more>')
+    text = inline_svg(draw("spread", SPEC, RECORDS), "x", 'A "label" & <more>')
     root = ElementTree.fromstring(text)
     assert root.get("aria-label") == 'A "label" & <more>'
     assert root.get("role") == "img"

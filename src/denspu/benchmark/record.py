@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from denspu._files import plain
 from denspu._scores import prior_cut
 from denspu._validation import take_rows
 from denspu._version import __version__
@@ -127,23 +128,6 @@ def write_record(record: Record, path: str | Path) -> None:
         file.write(line.encode())
         file.flush()
         os.fsync(file.fileno())
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON knows it: NumPy's become Python's, NaN and inf null."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple | set):
-        return [plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    return str(value)
 
 
 def _is_json(text: bytes) -> bool:

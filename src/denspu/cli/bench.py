@@ -31,20 +31,10 @@ Records = Annotated[
 ]
 
 
-def records_of(spec: Path, given: Path | None) -> Path:
-    """Return the file of records of a spec."""
-    if given is not None:
-        return given
-    home = spec.resolve().parent
-    name = f"{spec.stem}.jsonl"
-    if home.name == "specs":
-        return home.parent / "records" / "specs" / name
-    return home / name
+Encoders = Annotated[Path, typer.Option(help="Folder of the encoders that rows share.")]
 
 
-def loaded_with_records(
-    specs: list[Path], records: Path | None
-) -> list[tuple[Spec, Path]]:
+def with_records(specs: list[Path], records: Path | None) -> list[tuple[Spec, Path]]:
     """Return specs, each with its file of records."""
     from denspu.benchmark.spec import load_spec
     from denspu.exceptions import InvalidParameterError
@@ -54,20 +44,25 @@ def loaded_with_records(
             f"--records {records} is one file, and {len(specs)} specs are given. Leave "
             "it out, so that each has its own, or name one spec at a time."
         )
-    return [(load_spec(spec), records_of(spec, records)) for spec in specs]
+    found = []
+    for path in specs:
+        home, name = path.resolve().parent, f"{path.stem}.jsonl"
+        if home.name == "specs":
+            home = home.parent / "records" / "specs"
+        found.append((load_spec(path), records or home / name))
+    return found
 
 
-def recorded_words(spec: Spec, out: Path) -> str:
-    """Say how much of a spec is recorded."""
-    from denspu.benchmark.record import failed, read_records, recorded
-    from denspu.benchmark.spec import cells_of
+def print_recorded(asked: list[tuple[Spec, Path]]) -> None:
+    """Print how much of each spec is recorded."""
+    from denspu.benchmark.record import failed, read_records
+    from denspu.benchmark.tables import Found
 
-    known = recorded(read_records(out))
-    cells = cells_of(spec)
-    found = [known[cell.id] for cell in cells if cell.id in known]
-    text = f"{len(found)} of {len(cells)} cells recorded"
-    bad = sum(map(failed, found))
-    return f"{text}, {bad} of them failed" if bad else text
+    for spec, out in asked:
+        found = Found(spec, read_records(out))
+        text = f"{len(found.records)} of {len(found.cells)} cells recorded"
+        bad = sum(map(failed, found.records.values()))
+        print(f"{spec.name}: {text}" + (f", {bad} of them failed" if bad else ""))
 
 
 @bench_app.command("run")
@@ -80,9 +75,7 @@ def run(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")] = "auto",
     jobs: Annotated[int, typer.Option(min=1, help="Cells that run at once.")] = 1,
-    encoders: Annotated[
-        Path, typer.Option(help="Folder of the encoders that rows share.")
-    ] = Path("encoders"),
+    encoders: Encoders = Path("encoders"),
     seed: Annotated[
         list[int] | None, typer.Option(help="Only this seed; may be repeated.")
     ] = None,
@@ -103,7 +96,7 @@ def run(
     """Run the cells of specs that have no record yet; print the table, or the state."""
     from denspu.benchmark.runner import run_specs
 
-    asked = loaded_with_records(specs, records)
+    asked = with_records(specs, records)
     try:
         outcome = run_specs(
             asked,
@@ -124,8 +117,7 @@ def run(
     if len(specs) == 1:
         table(specs[0], records)
     else:
-        for one, out in asked:
-            print(f"{one.name}: {recorded_words(one, out)}")
+        print_recorded(asked)
     print(
         f"\n{many(outcome.ran, 'cell')} run in {outcome.seconds:.0f} s, "
         f"{outcome.skipped} recorded before, {outcome.left} left"
@@ -145,20 +137,17 @@ def status(
         str,
         typer.Option(help="Whose seconds count: auto, cpu, cuda. It need not be here."),
     ] = "auto",
-    encoders: Annotated[
-        Path, typer.Option(help="Folder of the encoders that rows share.")
-    ] = Path("encoders"),
+    encoders: Encoders = Path("encoders"),
 ) -> None:
     """Print which cells have no record yet, and what these would take."""
     from denspu._machine import resolve_device
     from denspu.benchmark.record import read_records
     from denspu.benchmark.results import parts_of, status_markdown
 
-    asked = loaded_with_records(specs, records)
+    asked = with_records(specs, records)
     on_gpu = device.startswith("cuda") or resolve_device(device).type == "cuda"
-    known = [(one, read_records(out)) for one, out in asked]
-    for one, out in asked:
-        print(f"{one.name}: {recorded_words(one, out)}")
+    known = [(spec, read_records(out)) for spec, out in asked]
+    print_recorded(asked)
     print()
     print(status_markdown(parts_of(known, on_gpu=on_gpu, encoders=encoders)))
 
@@ -168,9 +157,9 @@ def table(spec: SpecPath, records: Records = None) -> None:
     """Print the tables of a spec as Markdown."""
     from denspu.benchmark.record import read_records
     from denspu.benchmark.results import spec_markdown
-    from denspu.benchmark.spec import load_spec
 
-    print(spec_markdown(load_spec(spec), read_records(records_of(spec, records))))
+    [(loaded, path)] = with_records([spec], records)
+    print(spec_markdown(loaded, read_records(path)))
 
 
 @bench_app.command("figure")
@@ -183,12 +172,11 @@ def figure(
 ) -> None:
     """Draw the pictures of a spec (SVG, PNG) and write a page with its tables."""
     from denspu.benchmark.record import read_records
-    from denspu.benchmark.spec import load_spec
     from denspu.exceptions import InvalidParameterError
     from denspu.report.bench import save_figures, spec_page
 
-    loaded = load_spec(spec)
-    found = read_records(records_of(spec, records))
+    [(loaded, path)] = with_records([spec], records)
+    found = read_records(path)
     try:
         out.mkdir(parents=True, exist_ok=True)
         pictures = save_figures(loaded, found, out)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from html import escape
 from io import BytesIO
 from itertools import cycle, product
 from math import inf, log
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -46,6 +47,9 @@ from denspu.report.text import marked
 
 WIDTH, PANEL, LINE = 8.0, 2.9, 0.19
 """Inches: width of a picture, height of a panel, and of a row's name."""
+PRINTED: dict[str, Any] = {"marker": "d", "s": 20, "lw": 0.9, "c": "none"}
+PRINTED["edgecolor"] = INK
+"""How a figure that the paper prints looks."""
 HEADING = {"color": INK, "fontstyle": "italic"}
 """How the name of a group looks, unlike those of rows."""
 PAGE_COLORS = {
@@ -70,28 +74,33 @@ def figure_names(spec: Spec, records: Sequence[Record]) -> list[str]:
     found = Found(spec, records)
     if all(map(failed, found.records.values())):
         return []
-    return [name for name in CAPTIONS if name != "labels" or recorded_groups(found)]
+    return [name for name in CAPTIONS if name != "labels" or _recorded_groups(found)]
 
 
 def draw(name: str, spec: Spec, records: Sequence[Record]) -> Figure:
     """Return one picture of a spec by its name."""
+    if name not in figure_names(spec, records):
+        raise InvalidInputError(
+            f"There is nothing to draw: {spec.name} has no record for {name!r}. Run "
+            f"{command_of(spec)} first."
+        )
     pictures = {
-        "labels": labels_against_metric,
-        "spread": spread_by_seed,
-        "seconds": seconds_against_accuracy,
+        "labels": _labels_against_metric,
+        "spread": _spread_by_seed,
+        "seconds": _seconds_against_accuracy,
     }
-    return pictures[name](spec, records)
+    with styled():
+        return pictures[name](Found(spec, records))
 
 
 def save_figures(
     spec: Spec,
     records: Sequence[Record],
     folder: str | Path,
-    kinds: Iterable[str] = ("svg", "png"),
+    kinds: Sequence[str] = ("svg", "png"),
 ) -> list[Path]:
     """Write the pictures of a spec as ``SPEC-PICTURE.svg`` and ``.png``."""
-    names, kinds = figure_names(spec, records), tuple(kinds)
-    _need(names, spec, spec.metrics[0])
+    names = figure_names(spec, records) or ["spread"]  # which says that none applies
     figures = {name: draw(name, spec, records) for name in names}
     return [
         save(figure, Path(folder) / f"{spec.name}-{name}.{kind}")
@@ -163,46 +172,31 @@ def _is_printed(spec: Spec, tasks: Iterable[Task], key: str) -> bool:
     return any(key in r.printed.get(t.name, {}) for t in tasks for r in spec.rows)
 
 
-def _need(things: Sized, spec: Spec, key: str) -> None:
-    """Refuse to draw nothing."""
-    if not things:
-        raise InvalidInputError(
-            f"There is nothing to draw: no record of {spec.name} has {key!r}. Run "
-            f"{command_of(spec)} first."
-        )
-
-
 # --- spread by seed -----------------------------------------------------------------
 
 
-def spread_by_seed(
-    spec: Spec, records: Sequence[Record], metric: str | None = None
-) -> Figure:
+def _spread_by_seed(found: Found) -> Figure:
     """Draw every seed of every row as a dot, their mean as a tick, the paper's value.
 
     One panel a task, below each other; rows in the order of the spec.
     """
-    found, key = Found(spec, records), metric or spec.metrics[0]
+    spec, key = found.spec, found.spec.metrics[0]
     tasks = [task for task in spec.tasks if _rows_of(found, task, key)]
-    _need(tasks, spec, key)
     rows = [_rows_of(found, task, key) for task in tasks]
     lines = [list(under_headings(one, [row.group for row in one])) for one in rows]
     heights = [LINE * len(one) + 0.75 for one in lines]
     figure = new_figure(WIDTH, sum(heights) + 0.25)
-    with styled():
-        panels = figure.subplots(
-            len(tasks), 1, squeeze=False, gridspec_kw={"height_ratios": heights}
-        )[:, 0]
-        for axes, task, one in zip(panels, tasks, lines, strict=True):
-            _spread(axes, found, task, one, key)
-        last = panels[-1]
-        last.scatter([], [], s=17, color=SOFT_INK, alpha=0.65, lw=0, label="one seed")
-        last.plot([], [], "|", ms=8, mew=1.4, color=SOFT_INK, label="mean over seeds")
-        if _is_printed(spec, tasks, key):
-            last.scatter(
-                [], [], marker="d", s=20, lw=0.9, c="none", edgecolor=INK, label="paper"
-            )
-        figure.legend(loc="outside lower right", ncols=3, handletextpad=0.3)
+    panels = figure.subplots(
+        len(tasks), 1, squeeze=False, gridspec_kw={"height_ratios": heights}
+    )[:, 0]
+    for axes, task, one in zip(panels, tasks, lines, strict=True):
+        _spread(axes, found, task, one, key)
+    last = panels[-1]
+    last.scatter([], [], s=17, color=SOFT_INK, alpha=0.65, lw=0, label="one seed")
+    last.plot([], [], "|", ms=8, mew=1.4, color=SOFT_INK, label="mean over seeds")
+    if _is_printed(spec, tasks, key):
+        last.scatter([], [], **PRINTED, label="paper")
+    figure.legend(loc="outside lower right", ncols=3, handletextpad=0.3)
     return figure
 
 
@@ -225,9 +219,7 @@ def _spread(
             )
             axes.plot([value.mean] * 2, [y - 0.32, y + 0.32], color=color, lw=1.4)
         if value.printed is not None:
-            axes.scatter(
-                value.printed, y, marker="d", s=20, lw=0.9, color="none", edgecolor=INK
-            )
+            axes.scatter(value.printed, y, **PRINTED)
     axes.set(ylim=(len(lines) - 0.4, -0.6), title=task.name)
     names = [group if row is None else row.name for group, row in lines]
     axes.set_yticks(range(len(lines)), names)
@@ -247,27 +239,21 @@ def _spread(
 # --- seconds against accuracy -------------------------------------------------------
 
 
-def seconds_against_accuracy(
-    spec: Spec, records: Sequence[Record], metric: str | None = None
-) -> Figure:
+def _seconds_against_accuracy(found: Found) -> Figure:
     """Draw the mean of a metric over the median seconds; one panel a task.
 
-    Bars reach from the worst to the best seed.
-    The metric is accuracy where the spec has it, else its first. The seconds of an
-    encoder that rows share are added to each row that uses it.
+    Bars reach from the worst to the best seed. The metric is accuracy where the spec
+    has it, else its first. The seconds of an encoder that rows share are added to each
+    row that uses it.
     """
-    found = Found(spec, records)
-    key = metric or ("accuracy" if "accuracy" in spec.metrics else spec.metrics[0])
-    tasks = [
-        t for t in spec.tasks if any(found.value(r, t, key).by_seed for r in spec.rows)
-    ]
-    _need(tasks, spec, key)
-    with styled():
-        figure, panels = _panels(spec, len(tasks))
-        for axes, task in zip(panels, tasks, strict=True):
-            _seconds(axes, found, task, key)
-        names = [r.name for r in spec.rows if any(found.good(r, t) for t in tasks)]
-        _legend_of_rows(figure, spec, names)
+    spec = found.spec
+    key = "accuracy" if "accuracy" in spec.metrics else spec.metrics[0]
+    tasks = [t for t in spec.tasks if any(found.good(row, t) for row in spec.rows)]
+    figure, panels = _panels(spec, len(tasks))
+    for axes, task in zip(panels, tasks, strict=True):
+        _seconds(axes, found, task, key)
+    names = [r.name for r in spec.rows if any(found.good(r, t) for t in tasks)]
+    _legend_of_rows(figure, spec, names)
     return figure
 
 
@@ -304,28 +290,24 @@ def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
 # --- a metric against the number of labels ------------------------------------------
 
 
-def labels_against_metric(
-    spec: Spec, records: Sequence[Record], metric: str | None = None
-) -> Figure:
+def _labels_against_metric(found: Found) -> Figure:
     """Draw the mean of a metric over the number of labelled positives.
 
     One panel for tasks that differ in nothing else; bars reach from the worst to the
     best seed, hollow marks on dotted lines what the paper prints.
     """
-    found, key = Found(spec, records), metric or spec.metrics[0]
-    groups = recorded_groups(found)
-    _need(groups, spec, key)
-    with styled():
-        figure, panels = _panels(spec, len(groups))
-        for axes, tasks in zip(panels, groups, strict=True):
-            _labels(axes, found, tasks, key)
-        drawn = [task for group in groups for task in group]
-        names = [row.name for task in drawn for row in _rows_of(found, task, key)]
-        _legend_of_rows(figure, spec, names, _is_printed(spec, drawn, key))
+    spec, key = found.spec, found.spec.metrics[0]
+    groups = _recorded_groups(found)
+    figure, panels = _panels(spec, len(groups))
+    for axes, tasks in zip(panels, groups, strict=True):
+        _labels(axes, found, tasks, key)
+    drawn = [task for group in groups for task in group]
+    names = [row.name for task in drawn for row in _rows_of(found, task, key)]
+    _legend_of_rows(figure, spec, names, _is_printed(spec, drawn, key))
     return figure
 
 
-def recorded_groups(found: Found) -> list[list[Task]]:
+def _recorded_groups(found: Found) -> list[list[Task]]:
     """Return the recorded tasks that differ in their number of labels alone."""
     groups = [group for group in alike_but_labels(found.spec.tasks) if len(group) > 1]
     return [g for g in groups if any(_count(found, t) is not None for t in g)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
+from denspu._files import plain
 from denspu._progress import Stage
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.data import Items
@@ -170,23 +169,6 @@ class RunFacts:
         found["evaluation"] = self.evaluation and self.evaluation.to_dict()
         whole: dict[str, Any] = plain(found)
         return whole
-
-
-def plain(value: Any) -> Any:
-    """Return plain data that JSON can hold: no array, no NaN."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.decomposition import PCA
 
+from denspu._files import plain
 from denspu._progress import Stage
 from denspu._share import Counts, Share
 from denspu._typing import BoolArray, FloatArray, IntArray
@@ -37,7 +38,6 @@ from denspu.runs.facts import (
     RunRows,
     Source,
     Threshold,
-    plain,
 )
 from denspu.runs.reading import RunData
 from denspu.training import History

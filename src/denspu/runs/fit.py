@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from denspu._files import plain
 from denspu._progress import Stage, hearing
 from denspu._registry import Entry
 from denspu._share import Share
@@ -25,7 +26,7 @@ from denspu.methods._base import key_of
 from denspu.persistence import versions
 from denspu.report import words
 from denspu.runs import findings
-from denspu.runs.facts import Copy, RunFacts, RunRows, plain
+from denspu.runs.facts import Copy, RunFacts, RunRows
 from denspu.runs.findings import Embeddings
 from denspu.runs.folder import REPORT, WorkFolder, WriteReport, check_out, write_run
 from denspu.runs.options import (
