@@ -16,7 +16,7 @@ from statistics import mean, stdev
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records"
-HEAD = ("task", "machine", "`DensPU()`", "best rival, no prior told", "told it")
+HEAD = ("task", "machine", "`DensPU()`", "best rival", "best, told the share")
 TASKS = (
     ("digits", "two cores", "digits", "default", "digits"),
     (
@@ -89,7 +89,7 @@ def table(records: Path) -> str:
             {r: v for r, v in rivals.items() if r[1] in told},
         ):
             best = max(group, key=lambda row: mean(group[row]), default=None)
-            cells.append("" if best is None else f"{shown(group[best])} `{best[0]}`")
+            cells.append("not run" if best is None else f"{shown(group[best])} `{best[0]}`")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
