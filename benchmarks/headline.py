@@ -74,7 +74,7 @@ def table(records: Path) -> str:
     lines = [f"| {' | '.join(HEAD)} |", "|" + "---|" * len(HEAD)]
     for task, machine, file, ours, dataset in TASKS:
         found = accuracies(records / f"{file}.jsonl", dataset)
-        told = told_the_prior(file)
+        given = told_the_prior(file)
         if machine == "two cores" and file != "digits":  # the others ran on a GPU
             kept = {"PU bagging, estimated prior", ours}
             found = {row: values for row, values in found.items() if row[1] in kept}
@@ -85,11 +85,12 @@ def table(records: Path) -> str:
         }
         cells = [task, machine, shown(found["dens_pu", ours])]
         for group in (
-            {r: v for r, v in rivals.items() if r[1] not in told},
-            {r: v for r, v in rivals.items() if r[1] in told},
+            {r: v for r, v in rivals.items() if r[1] not in given},
+            {r: v for r, v in rivals.items() if r[1] in given},
         ):
             best = max(group, key=lambda row: mean(group[row]), default=None)
-            cells.append("not run" if best is None else f"{shown(group[best])} `{best[0]}`")
+            told = best and f"{shown(group[best])} `{best[0]}`"
+            cells.append(told or "not run")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
