@@ -27,7 +27,7 @@ def chosen(selector, found, seed=0):
     return selector.select(found, np.random.default_rng(seed)).tolist()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_each_rule_equals_its_twin(seed):
     found = boundary(seed)
     outside = np.flatnonzero(~found.inlier)
@@ -86,7 +86,7 @@ def test_no_leftovers_ranks_the_least_normal_half_with_a_warning(n):
     assert drawn == np.argsort(found.scores)[: max(1, n // 2)].tolist()
 
 
-@pytest.mark.parametrize("size", [0, 1.0, -1, "all", None, True])
+@pytest.mark.parametrize("size", [0, 1.0, "all", True])
 def test_bad_sizes(size):
     with pytest.raises(InvalidParameterError, match="'size' parameter of ByScore"):
         chosen(ByScore(size=size), boundary())

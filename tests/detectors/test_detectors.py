@@ -104,10 +104,9 @@ def test_degenerate_rows_give_finite_scores(key):
 
 @pytest.mark.parametrize(
     "detector",
-    [IsolationForest(n_estimators=0), IsolationForest(contamination=0.7),
-     LocalOutlierFactor(n_neighbors=0), OneClassSVM(nu=0), OneClassSVM(gamma="scal")],
+    [IsolationForest(contamination=0.7), OneClassSVM(gamma="scal")],
     ids=str,
-)  # fmt: skip
+)
 def test_bad_parameters(detector, cloud):
     with pytest.raises(InvalidParameterError, match="must be"):
         detector.fit(cloud)

@@ -9,7 +9,6 @@ import pytest
 from denspu import DensPU, make
 from denspu.encoders import TabularEncoder, TextEncoder
 from denspu.exceptions import InvalidInputError, InvalidParameterError
-from denspu.priors import estimate_prior
 
 SEA = ["sea", "wave", "ship", "sail", "tide", "fish", "net", "storm", "anchor", "oar"]
 HILL = ["hill", "rock", "snow", "path", "goat", "peak", "cloud", "rope", "pine", "ice"]
@@ -86,12 +85,6 @@ def test_settings_reach_the_terms(monkeypatch):
     assert one.transform(texts).shape == (300, 3)
 
 
-def test_characters_serve_where_there_are_no_words():
-    texts = ["東京都庁舎前", "東京都庁舎", "海辺の町", "海辺の町並み"]
-    Z = TextEncoder(unit="character", random_state=0).fit_transform(texts)
-    assert Z[0] @ Z[1] > 0.4 > abs(Z[0] @ Z[2])
-
-
 @pytest.mark.parametrize(
     ("X", "words"),
     [
@@ -131,14 +124,3 @@ def test_all_forms_of_texts():
     for form in (np.array, pd.Series, tuple):
         model = make("elkan_noto", random_state=0).fit(form(texts), y)
         assert np.array_equal(model.predict(form(texts)), plain.predict(texts))
-
-
-def test_a_network_and_a_prior_learn_from_texts():
-    texts, truth = documents(400)
-    y = truth * (np.arange(400) % 3 == 0)
-    model = make("nnpu", random_state=0, prior=0.5, epochs=40).fit(texts, y)
-    assert np.mean(model.predict(texts) == truth) > 0.9
-    with pytest.raises(InvalidInputError, match="was fitted on a list of texts"):
-        model.predict(np.zeros((3, 2)))
-    estimate = estimate_prior(texts, y, random_state=0)
-    assert abs(estimate.prior - truth.mean()) < 0.2

@@ -77,15 +77,6 @@ def test_balanced_batches_are_exactly_balanced(n_positive, n_negative, batch_siz
     assert len(chosen) == len(chosen.unique()) == 2 * min(n_positive, n_negative)
 
 
-def test_the_larger_class_is_drawn_afresh_every_epoch():
-    positive = torch.arange(103) < 3
-    batches = BalancedBatches(torch.arange(103), positive=positive, batch_size=6)
-    source = generator()
-    epochs = [torch.cat([b for (b,) in batches.epoch(source)]) for _ in range(5)]
-    negatives = {tuple(sorted(rows[rows >= 3].tolist())) for rows in epochs}
-    assert len(negatives) == 5
-
-
 # --- batches that travel --------------------------------------------------------------
 
 

@@ -65,13 +65,6 @@ def test_only_a_short_deadline_lowers_the_epochs():
     assert planned(1e-9).epochs == 1
 
 
-def test_the_first_steps_are_not_timed():
-    """A start that takes long, as compiling does, is not taken for the pace."""
-    module = Slow()
-    assert budget._seconds_per_step(module, batches(), loss, CONFIG, CPU) < 0.04
-    assert len(module.steps) == budget.WARM_STEPS[False] + budget.TIMED_STEPS
-
-
 def test_a_share_of_the_time_that_is_left_after_the_trial(monkeypatch):
     monkeypatch.setattr(budget, "_seconds_per_step", lambda *_: 1.0)
     with monkeypatch.context() as patch:

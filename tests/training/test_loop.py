@@ -161,8 +161,7 @@ class Hungry:
         return self.asked <= 3
 
 
-@pytest.mark.parametrize("in_backward", [False, True])
-@pytest.mark.parametrize("failures", [1, 3])
+@pytest.mark.parametrize(("failures", "in_backward"), [(1, False), (3, True)])
 def test_a_loss_that_can_take_less_memory_is_tried_again(failures, in_backward):
     loss, module, plain = Hungry(failures, in_backward), linear(), linear()
     assert len(run(module, loss=loss, epochs=2)) == 2
@@ -268,7 +267,6 @@ def test_hooks_are_called_in_order_and_can_stop():
         ([1.0, 1.0, 1.0, 1.0], 2, 3),  # no gain in epochs 2 and 3
         ([1.0, 0.9995, 0.9985, 0.998, 0.998], 2, 5),  # 0.05 % is no gain, 0.15 % is
         ([-1.0, -2.0, -2.0, -2.0], 2, 4),  # a loss below 0 improves downwards too
-        ([3.0, 2.0, 1.0], 1, None),
     ],
 )
 def test_plateau_stops_at_the_right_epoch(values, patience, epoch):
@@ -283,21 +281,11 @@ def test_plateau_stops_at_the_right_epoch(values, patience, epoch):
     assert stopped == epoch
 
 
-def test_plateau_watches_the_named_term():
-    def loss(module, batch):
-        return {"loss": squared_error(module, batch), "flat": torch.ones(())}
-
-    history = run(linear(), loss=loss, epochs=50, plateau=Plateau(3, monitor="flat"))
-    assert (len(history), history.stopped) == (4, "plateau of 3 epochs")
-
-
 @pytest.mark.parametrize(
     ("measures", "best"),
     [
         ([3.0, 1.0, 2.0], 1),
-        ([2.0, 1.0, 1.0], 1),  # of equals the first
         ([float("nan"), 2.0, 3.0], 1),
-        ([float("inf")] * 3, 0),
         ([3.0, 1.0, 2.0, 2.0, 0.0], 1),  # patience ends before the last
     ],
     ids=str,
@@ -327,15 +315,6 @@ def test_nan_loss_raises_and_names_the_epoch():
     seen = []
     with pytest.raises(DensPUError, match=r"NaN in epoch 2\. Lower the learning rate"):
         run(linear(), loss=loss, epochs=5)
-
-
-def test_verbose_names_the_training(capsys):
-    run(linear(), epochs=2)
-    assert capsys.readouterr().err == ""
-    run(linear(), epochs=2, verbose=1)
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("toy")
-    assert "2/2 loss" in last
 
 
 # --- precision and compiling ----------------------------------------------------------
@@ -402,8 +381,6 @@ def cosine(steps, low=0.0):
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [
-        ({}, [1.0] * 12),
-        ({"schedule": "cosine"}, cosine(12)),
         ({"schedule": "cosine", "lr_floor": 0.7}, cosine(12, 0.7)),
         ({"schedule": "cosine", "warmup_epochs": 0.5}, [0.5, 1.0, *cosine(10)]),
         ({"schedule": "linear"}, [1 - step / 12 for step in range(12)]),
@@ -422,7 +399,6 @@ def test_schedules(settings, wanted):
     ("name", "cls"),
     [
         ("adam", torch.optim.Adam),
-        ("adamw", torch.optim.AdamW),
         ("sgd", torch.optim.SGD),
     ],
 )
