@@ -6,11 +6,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 from tests.report.run_cases import run_of
 
 from denspu._progress import Stage
+from denspu.data import Items
 from denspu.report import text, words
+from denspu.runs import RunOptions
 from denspu.runs.facts import Check, Count, Prior, Promise
 
 
@@ -172,3 +176,50 @@ def test_words_need_neither_jinja2_nor_matplotlib():
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "pip install 'denspu[report]'" in done.stdout
+
+
+# --- in the terminal ----------------------------------------------------------------
+
+
+def test_lines_of_a_run_name_what_was_read_fitted_and_found():
+    data = SimpleNamespace(
+        P=items_of(412),
+        U=items_of(1000),
+        skipped=[None] * 9,
+        is_copy=np.arange(1000) < 17,
+        known_negative=np.arange(1000) == 99,
+    )
+    options = RunOptions(out="run", positive="a/confirmed/", unlabeled="archive")
+    assert words.reading(data, options) == (
+        "confirmed 412 images · archive 1,000 images · 9 unreadable (listed in "
+        f"{Path('run/skipped.csv')}) · 17 unlabelled images are copies of labelled "
+        "positives · 1 known negative"
+    )
+    table = replace(options, positive=None, unlabeled=None, table="a/claims.csv")
+    told = words.reading(data, table)
+    assert told.startswith("claims.csv 1,412 images · 412 labelled positives")
+    held = np.arange(412) < 80
+    assert words.fitting("dens_pu", data, held) == (
+        "dens_pu on 332 labelled positives and 983 unlabelled · 80 positives held out "
+        "to judge it"
+    )
+    encode = Stage("encode", 1.5, {"encoder": "TextEncoder", "dimension": 128})
+    boundary = Stage("boundary", 2.0, {"detector": "DensityRatio"})
+    refine = Stage("refine", 3.0, {"refiner": "Mine", "rounds": 2})
+    lines = [line for one in (encode, boundary, refine) for line in stage_lines(one)]
+    assert lines == [
+        ("encoding", "words (TF-IDF) · 128 numbers an item · 1.5 s"),
+        ("boundary", "density ratio on 1,412 embeddings · 2.0 s"),
+        ("refining", "Mine · 2 rounds · 3.0 s"),
+    ]
+    (line,) = words.share_lines(Prior(0.062, 0.046, 0.078, 0.9, "model"))
+    assert line[1] == "about 6.2 % of the unlabelled are positive (4.6 to 7.8)"
+
+
+def items_of(n):
+    names = [str(i) for i in range(n)]
+    return Items(kind="image", X=np.zeros(n), ids=names, source="", plan={})
+
+
+def stage_lines(stage):
+    return words.stage_lines(stage, 1412)
