@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -77,49 +76,45 @@ class TIcE(PriorEstimator):
         slack = np.sqrt(c * (1 - c) * (1 - risk) / risk)
         best = float(labelled.mean())
         rows, judged = np.flatnonzero(grow), np.flatnonzero(~grow)
-        whole = Node(0.0, 0, rows, judged, np.zeros(X.shape[1]), np.ones(X.shape[1]))
+        whole = Box(0.0, 0, rows, judged, np.zeros(X.shape[1]), np.ones(X.shape[1]))
         heap, count = [whole], 0
         for _ in range(self.max_splits):
             if not heap:
                 break
-            node = heapq.heappop(heap)
-            for part in node.parts(X, labelled, self.min_rows):
-                T = len(part.judged)
-                best = max(best, labelled[part.judged].mean() - slack / np.sqrt(T))
+            box = heapq.heappop(heap)
+            split = best_split(
+                X[box.rows], labelled[box.rows], box.low, box.high, self.min_rows
+            )
+            if split is None:
+                continue
+            feature, cut = split
+            for above in (False, True):
+                rows = box.rows[(X[box.rows, feature] > cut) == above]
+                judged = box.judged[(X[box.judged, feature] > cut) == above]
+                if len(judged) < self.min_rows or not len(rows):
+                    continue
+                bound = labelled[judged].mean() - slack / np.sqrt(len(judged))
+                best = max(best, bound)
                 count += 1
-                if len(part.rows) >= self.min_rows:
-                    heapq.heappush(heap, replace(part, number=count))
+                if len(rows) < self.min_rows:
+                    continue
+                low, high = box.low.copy(), box.high.copy()
+                (low if above else high)[feature] = cut
+                purity = float(labelled[rows].mean())
+                heapq.heappush(heap, Box(-purity, count, rows, judged, low, high))
         return best
 
 
-@dataclass(frozen=True, order=True)
-class Node:
-    """A box of the feature space; the purest comes first."""
+class Box(NamedTuple):
+    """A part of the feature space; the purest comes first, then the oldest."""
 
     impurity: float
     number: int
-    rows: IntArray = field(compare=False)
+    rows: IntArray
     """Those that the tree grows on."""
-    judged: IntArray = field(compare=False)
-    low: FloatArray = field(compare=False)
-    high: FloatArray = field(compare=False)
-
-    def parts(self, X: FloatArray, labelled: BoolArray, least: int) -> Iterator[Node]:
-        """Cut the box in two; a side with too few judged rows is dropped."""
-        split = best_split(
-            X[self.rows], labelled[self.rows], self.low, self.high, least
-        )
-        if split is None:
-            return
-        feature, cut = split
-        for above in (False, True):
-            rows = self.rows[(X[self.rows, feature] > cut) == above]
-            judged = self.judged[(X[self.judged, feature] > cut) == above]
-            if len(judged) < least or not len(rows):
-                continue
-            low, high = self.low.copy(), self.high.copy()
-            (low if above else high)[feature] = cut
-            yield Node(-float(labelled[rows].mean()), 0, rows, judged, low, high)
+    judged: IntArray
+    low: FloatArray
+    high: FloatArray
 
 
 def best_split(

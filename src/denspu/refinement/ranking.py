@@ -175,12 +175,7 @@ class RankingRefiner(Refiner):
             drawn = rng.choice(other, min(self.screen_rows, len(other)), replace=False)
             told = np.flatnonzero(train & (start.positive | start.known_negative))
             rows = np.sort(np.concatenate([told, drawn]))
-            model = _boosting(
-                randomness.seed(f"{fold}/screen"),
-                learning_rate=0.15,
-                max_iter=max(1, self.max_iter // 3),
-                l2_regularization=1.0,
-            )
+            model = self._learner("screen", randomness.seed(f"{fold}/screen"))
             model.fit(Z[rows], start.positive[rows])
             self.screen_.append(model)
             own = np.flatnonzero(self.fold_ == fold)
@@ -225,20 +220,23 @@ class RankingRefiner(Refiner):
         return self._choose(found, screened, passed, start)
 
     def _learner(self, name: str, seed: int) -> Any:
-        if name == "boosting":
-            return _boosting(
-                seed,
-                learning_rate=0.05,
-                max_iter=self.max_iter,
-                l2_regularization=10.0,
-                max_features=0.3,
+        if name == "forest":
+            return ExtraTreesClassifier(
+                self.n_trees,
+                min_samples_leaf=3,
+                max_features=0.6,
+                class_weight="balanced",
+                n_jobs=n_threads(self.n_jobs),
+                random_state=seed,
             )
-        return ExtraTreesClassifier(
-            self.n_trees,
-            min_samples_leaf=3,
-            max_features=0.6,
-            class_weight="balanced",
-            n_jobs=n_threads(self.n_jobs),
+        screen = name == "screen"
+        return HistGradientBoostingClassifier(
+            learning_rate=0.15 if screen else 0.05,
+            max_iter=max(1, self.max_iter // 3) if screen else self.max_iter,
+            l2_regularization=1.0 if screen else 10.0,
+            max_features=1.0 if screen else 0.3,
+            max_leaf_nodes=8,
+            early_stopping=False,
             random_state=seed,
         )
 
@@ -284,7 +282,15 @@ class RankingRefiner(Refiner):
         open_rows = scores[start.free]
         if not len(open_rows):
             open_rows = scores[start.unlabeled]
-        self.prior_in_unlabeled_ = self._share(scores, open_rows, start)
+        self.prior_ = None
+        self.prior_in_unlabeled_ = float(start.prior_in_unlabeled)
+        settled = self.prior == "start" or start.prior_known
+        # Scores that were not cross-fitted say nothing of the share.
+        if not settled and start.positive.sum() >= FEW and self.n_folds_ > 1:
+            rng = Randomness(self.random_state).numpy("prior")
+            labelled = scores[start.positive]
+            self.prior_ = estimate_prior_from_scores(labelled, open_rows, rng=rng)
+            self.prior_in_unlabeled_ = self.prior_.prior_in_unlabeled
         if start.prior_known and start.free.any():
             self.cut_ = known_cut(scores, start)
         else:
@@ -294,23 +300,6 @@ class RankingRefiner(Refiner):
         self.labels_[start.positive] = 1.0
         self.labels_[start.known_negative] = 0.0
         self.n_called_ = int((open_rows.astype(np.float64) > self.cut_).sum())
-
-    def _share(
-        self, scores: FloatArray, open_rows: FloatArray, start: RefinerInput
-    ) -> float:
-        """Return the share of positives among the rows whose label is open.
-
-        Scores that were not cross-fitted say nothing of it.
-        """
-        self.prior_ = None
-        settled = self.prior == "start" or start.prior_known
-        if settled or start.positive.sum() < FEW or self.n_folds_ < 2:
-            return float(start.prior_in_unlabeled)
-        rng = Randomness(self.random_state).numpy("prior")
-        self.prior_ = estimate_prior_from_scores(
-            scores[start.positive], open_rows, rng=rng
-        )
-        return self.prior_.prior_in_unlabeled
 
     # --- answers ---------------------------------------------------------------------
 
@@ -346,12 +335,6 @@ class RankingRefiner(Refiner):
             "prior_in_unlabeled": self.prior_in_unlabeled_,
             "n_called": self.n_called_,
         }
-
-
-def _boosting(seed: int, **settings: Any) -> Any:
-    return HistGradientBoostingClassifier(
-        max_leaf_nodes=8, early_stopping=False, random_state=seed, **settings
-    )
 
 
 def _in_blocks(
