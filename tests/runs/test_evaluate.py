@@ -168,7 +168,7 @@ def test_positives_of_the_fit_are_noticed_in_one_table(home, tmp_path):
 
 def test_positives_of_the_fit_are_noticed_in_a_folder(home, tmp_path):
     from denspu.runs.predict import open_model
-    from denspu.runs.truth import training_positives
+    from denspu.runs.evaluate import training_positives
 
     top, *_ = home
     scorer = open_model(top / "run/model", None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,19 +19,29 @@ from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray
 from denspu._words import does, many
 from denspu.data._reading import Source
-from denspu.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
-from denspu.metrics import PUReport, oracle_metrics
-from denspu.runs.options import AS_FITTED, Reading
-from denspu.runs.predict import CHUNK, cut_of, open_model
-from denspu.runs.truth import (
-    Matched,
-    from_column,
-    from_files,
-    from_run,
-    read_labels,
-    training_positives,
+from denspu.data._tables import (
+    POSITIVE,
+    TABLE_SUFFIXES,
+    UNLABELED,
+    labels_of,
+    need_column,
+    raw_chunks,
+    read_raw,
+    row_ids,
 )
+from denspu.exceptions import (
+    FewRowsWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    LabelError,
+)
+from denspu.metrics import PUReport, oracle_metrics
+from denspu.runs.folder import RUN, SCORES_CSV, SCORES_PARQUET
+from denspu.runs.options import AS_FITTED, Reading
+from denspu.runs.predict import CHUNK, Scorer, cut_of, open_model
 
+LABEL_FILE = {"item_column": ("item", "id"), "label_column": ("label", "y")}
+"""Columns of a file of labels, where no name is given."""
 FEW = 30
 """Labelled items of a class below which figures say little."""
 
@@ -180,72 +192,6 @@ def evaluate_files(
     Evaluation
         Each figure beside the model's own estimate of the same name.
     """
-    _check(source, labels, label_column, level, n_resamples)
-    given = None
-    if labels is not None:
-        given = read_labels(Path(labels), item_column, label_column, reading.encoding)
-    scorer = open_model(model, device, reading, workers)
-    cut = cut_of(scorer.model, threshold)
-    if cut.top is not None:
-        raise InvalidParameterError(
-            f"threshold={threshold!r} is about a whole list. Evaluate with a number, "
-            "prior, recall= or precision=."
-        )
-    if source is None:
-        assert given is not None
-        found = from_run(Path(model), given)
-    elif given is not None:
-        found = from_files(scorer, source, given, chunk)
-    else:
-        found = from_column(scorer, source, str(label_column), chunk)
-    if not found.n_labels:
-        raise InvalidInputError(
-            "There is no label: every cell of the column is empty. Write 1 or 0 for "
-            "the items whose class is known."
-        )
-    if not found.ids:
-        raise InvalidInputError(
-            f"None of the {many(found.n_labels, 'label')} belongs to an item: they "
-            f"name {found.unmatched[0]!r} and so on, the items are called "
-            f"{found.first_item!r} and so on. Write the names as in the table of "
-            "answers."
-        )
-    truth, scores = found.truth, found.scores
-    estimates = _estimates(scorer.model, level)
-    rng = Randomness(random_state).numpy("evaluate")
-    counted = _counted(truth, scores, cut.value, level, n_resamples, rng)
-    figures = {one.name: _compared(one, estimates) for one in counted}
-    known = training_positives(Path(model), source, scorer, found.ids)
-    prior = estimates.prior_in_unlabeled if estimates else None
-    around = scorer.model.evidence_.prior_interval if estimates else None
-    n_positive = int(truth.sum())
-    return Evaluation(
-        figures=figures,
-        n_items=found.n_items,
-        n_labels=found.n_labels,
-        n_matched=len(found.ids),
-        n_unmatched=len(found.unmatched),
-        unmatched=found.unmatched[:SHOWN],
-        n_unknown=found.n_unknown,
-        n_positive=n_positive,
-        n_negative=len(found.ids) - n_positive,
-        n_skipped=found.n_skipped,
-        counts=_confusion(truth, scores, cut.value),
-        threshold=cut.value,
-        threshold_sentence=cut.sentence,
-        level=level,
-        prior_in_unlabeled=prior,
-        warnings=_careful(found, figures, prior, around, level, known),
-    )
-
-
-def _check(
-    source: Source | None,
-    labels: Any,
-    label_column: str | None,
-    level: float,
-    n_resamples: int,
-) -> None:
     if labels is None and label_column is None:
         raise InvalidParameterError(
             "There are no labels: pass labels (--labels FILE), or label_column "
@@ -261,15 +207,52 @@ def _check(
         raise InvalidParameterError(
             f"n_resamples={n_resamples!r} must be {Whole(100)}."
         )
-
-
-def _estimates(model: Any, level: float) -> PUReport | None:
-    """Return what the model expects of itself, if positives were held out."""
-    if not hasattr(model, "evidence_"):
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FewRowsWarning)
-        return model.evaluate(k=1, level=level)
+    given = None
+    if labels is not None:
+        columns = {"item_column": item_column, "label_column": label_column}
+        given = _read_labels(Path(labels), columns, reading.encoding)
+    scorer = open_model(model, device, reading, workers)
+    cut = cut_of(scorer.model, threshold)
+    if cut.top is not None:
+        raise InvalidParameterError(
+            f"threshold={threshold!r} is about a whole list. Evaluate with a number, "
+            "prior, recall= or precision=."
+        )
+    if source is None:
+        scored = _scores_of_run(Path(model))
+    else:
+        own = None if labels is not None else label_column
+        scored = _scores_of_files(scorer, source, own, chunk)
+    found = _matched(scored, given)
+    truth, scores = np.array(found.truth, dtype=np.int64), np.array(found.scores)
+    estimates = None  # what the model expects of itself, if positives were held out
+    if hasattr(scorer.model, "evidence_"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FewRowsWarning)
+            estimates = scorer.model.evaluate(k=1, level=level)
+    rng = Randomness(random_state).numpy("evaluate")
+    counted = _counted(truth, scores, cut.value, level, n_resamples, rng)
+    figures = {one.name: _compared(one, estimates) for one in counted}
+    known = training_positives(Path(model), source, scorer, found.ids)
+    around = scorer.model.evidence_.prior_interval if estimates else None
+    evaluation = Evaluation(
+        figures=figures,
+        n_items=found.n_items,
+        n_labels=found.n_labels,
+        n_matched=len(found.ids),
+        n_unmatched=len(found.unmatched),
+        unmatched=found.unmatched[:SHOWN],
+        n_unknown=found.n_unknown,
+        n_positive=int(truth.sum()),
+        n_negative=int((1 - truth).sum()),
+        n_skipped=found.n_skipped,
+        counts=_confusion(truth, scores, cut.value),
+        threshold=cut.value,
+        threshold_sentence=cut.sentence,
+        level=level,
+        prior_in_unlabeled=estimates.prior_in_unlabeled if estimates else None,
+    )
+    return replace(evaluation, warnings=_careful(evaluation, around, known))
 
 
 def _compared(counted: Compared, estimates: PUReport | None) -> Compared:
@@ -290,16 +273,10 @@ def _compared(counted: Compared, estimates: PUReport | None) -> Compared:
 
 
 def _careful(
-    found: Matched,
-    figures: Mapping[str, Compared],
-    prior: float | None,
-    around: tuple[float, float] | None,
-    level: float,
-    known: Sequence[str],
+    found: Evaluation, around: tuple[float, float] | None, known: Sequence[str]
 ) -> list[str]:
     """Return what makes the figures doubtful, as sentences."""
-    n_positive = int(found.truth.sum())
-    n_negative = len(found.ids) - n_positive
+    n_positive, n_negative = found.n_positive, found.n_negative
     told = []
     if not n_positive or not n_negative:
         alone, name = ("positive", "recall") if n_positive else ("negative", "accuracy")
@@ -318,27 +295,219 @@ def _careful(
             f"among the positives the model was given (such as {known[0]!r}): figures "
             f"come out too good. Leave {does(len(known), 'it', 'them')} out."
         )
-    if prior is None or around is None:
+    if around is None:
         told.append(
             "The model was fitted without held-out positives: there are no estimates "
             "to compare with."
         )
     elif n_positive and n_negative:
-        share = _wilson("share", n_positive, len(found.ids), level)
+        share = _wilson("share", n_positive, found.n_matched, found.level)
         low, high = around
         if share.high < low or high < share.low:
             told.append(
                 f"{share.value:.1%} of the labelled items are positive, and the model "
-                f"expects {prior:.1%} ({low:.1%} to {high:.1%}): {BY_SHARE} "
-                "move with that share. Compare recall, balanced_accuracy and roc_auc; "
-                "label items drawn at random to compare all."
+                f"expects {found.prior_in_unlabeled:.1%} ({low:.1%} to {high:.1%}): "
+                f"{BY_SHARE} move with that share. Compare recall, balanced_accuracy "
+                "and roc_auc; label items drawn at random to compare all."
             )
-    failed = [one.name for one in figures.values() if one.held is False]
+    failed = [one.name for one in found.figures.values() if one.held is False]
     if failed:
         told.append(
             f"The estimates of {', '.join(failed)} did not hold: intervals do not meet."
         )
     return told
+
+
+# --- true labels, matched with scores ------------------------------------------------
+
+
+@dataclass
+class _Chunk:
+    """Items with their scores, and their true labels if these lie in the same table."""
+
+    ids: list[str]
+    scores: FloatArray
+    truth: list[int | None] | None = None
+    n_skipped: int = 0
+
+
+@dataclass
+class _Matched:
+    """Items with a true label, and how many labels found none."""
+
+    ids: list[str] = field(default_factory=list)
+    truth: list[int] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    n_items: int = 0
+    n_skipped: int = 0
+    n_labels: int = 0
+    n_unknown: int = 0
+    unmatched: list[str] = field(default_factory=list)
+
+
+def _matched(
+    chunks: Iterable[_Chunk], given: list[tuple[str, int | None]] | None
+) -> _Matched:
+    """Match items with the labels of a file, or with those they bring themselves."""
+    left = {name: y for name, y in given or [] if y is not None}
+    found = _Matched(n_labels=len(left), n_unknown=len(given or []) - len(left))
+    first = ""
+    for chunk in chunks:
+        first = first or next(iter(chunk.ids), "")
+        truth = chunk.truth
+        if truth is None:
+            truth = [left.pop(name, None) for name in chunk.ids]
+        else:
+            n_gaps = truth.count(None)
+            found.n_labels += len(truth) - n_gaps
+            found.n_unknown += n_gaps
+        for name, y, score in zip(chunk.ids, truth, chunk.scores, strict=True):
+            if y is not None:
+                found.ids.append(name)
+                found.truth.append(y)
+                found.scores.append(float(score))
+        found.n_items += len(chunk.ids)
+        found.n_skipped += chunk.n_skipped
+    found.unmatched = list(left)
+    if not found.n_labels:
+        raise InvalidInputError(
+            "There is no label: every cell of the column is empty. Write 1 or 0 for "
+            "the items whose class is known."
+        )
+    if not found.ids:
+        raise InvalidInputError(
+            f"None of the {many(found.n_labels, 'label')} belongs to an item: they "
+            f"name {found.unmatched[0]!r} and so on, the items are called "
+            f"{first!r} and so on. Write the names as in the table of answers."
+        )
+    return found
+
+
+def _scores_of_files(
+    scorer: Scorer, source: Source, column: str | None, chunk: int
+) -> Iterator[_Chunk]:
+    """Score a source; ``column`` is that of its true labels, if it has them."""
+    aside = () if column is None else (column,)
+    for items, scores in scorer.scored(source, chunk, aside=aside):
+        truth = None
+        if column is not None:
+            if column not in items.aside:
+                raise InvalidParameterError(
+                    f"label_column={column!r} names a column, and {items.source} is no "
+                    "table. Pass the labels as a file (--labels)."
+                )
+            truth = _true_labels(items.aside[column], column, items.source)
+        yield _Chunk(items.ids, scores, truth, len(items.skipped))
+
+
+def _scores_of_run(model: Path) -> Iterator[_Chunk]:
+    """Read the scores of the run that the model lies in."""
+    home = model.resolve().parent
+    for name in (SCORES_PARQUET, SCORES_CSV):
+        if (home / name).is_file():
+            for table in raw_chunks(home / name, "utf-8", CHUNK, None):
+                ids = ["" if n is None else str(n) for n in table.columns["item"]]
+                scores = [float(score) for score in table.columns["score"]]
+                yield _Chunk(ids, np.array(scores))
+            return
+    raise InvalidInputError(
+        f"There is no {SCORES_CSV} beside {model}. Pass the items to judge as well."
+    )
+
+
+def _read_labels(
+    path: Path, columns: Mapping[str, str | None], encoding: str | None
+) -> list[tuple[str, int | None]]:
+    """Read a table with names of items and their true labels."""
+    if not path.is_file():
+        raise InvalidInputError(f"labels={str(path)!r}: there is no such file.")
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        raise InvalidInputError(
+            f"labels={str(path)!r} must be a table: .csv, .tsv or .parquet with the "
+            "columns 'item' and 'label'."
+        )
+    table = read_raw(path, encoding or "utf-8")
+    taken = []
+    for argument, name in columns.items():
+        usual = LABEL_FILE[argument]
+        found = [one for one in usual if one in table.names]
+        if name is not None:
+            found = [need_column(table.names, name, argument, str(path))]
+        if not found:
+            raise InvalidInputError(
+                f"{path} has no column {' or '.join(map(repr, usual))}; it has "
+                f"{table.names[:8]}. Name it with {argument} "
+                f"(--{argument.replace('_', '-')})."
+            )
+        taken.append(found[0])
+    if not table.rows:
+        raise InvalidInputError(f"{path} has a header and no rows.")
+    item, label = taken
+    truth = _true_labels(table.columns[label], label, str(path))
+    return list(zip(row_ids(table, item), truth, strict=True))
+
+
+def _true_labels(values: Iterable[Any], column: str, source: str) -> list[int | None]:
+    """Return 1, 0, or None for a gap; other words are refused by name."""
+    found: list[int | None] = []
+    other: Counter[str] = Counter()
+    for value in values:
+        gap = value is None or value != value
+        word = str(value).strip().lower()
+        if not gap and word not in POSITIVE | UNLABELED:
+            other[word] += 1
+        found.append(None if gap else int(word in POSITIVE))
+    if other:
+        shown = ", ".join(
+            f"{word!r} ({many(n, 'row')})" for word, n in other.most_common(5)
+        )
+        raise LabelError(
+            f"Column {column!r} of {source} holds {shown}. True labels are 1 or true "
+            "for a positive, 0, false or -1 for a negative, and nothing where it is "
+            "not known. Rewrite the column."
+        )
+    return found
+
+
+def training_positives(
+    model: Path, source: Source | None, scorer: Scorer, ids: list[str]
+) -> list[str]:
+    """Return the items that the run took for labelled positives.
+
+    Known where the model lies in its run folder and the sources of the run are still
+    where they were.
+    """
+    run = model.resolve().parent / RUN
+    if source is None or isinstance(source, list | tuple) or not run.is_file():
+        return []
+    try:
+        sources = dict(json.loads(run.read_text(encoding="utf-8"))["sources"])
+    except (ValueError, KeyError, TypeError, OSError):
+        return []
+    here = Path(str(source)).resolve()
+    table = Path(str(sources.get("table", ""))).resolve()
+    if "table" in sources and here == table and scorer.label_column is not None:
+        return _labelled_rows(here, scorer, set(ids))
+    learned = Path(str(sources.get("positive", ""))).resolve()
+    if "positive" not in sources or not learned.exists():
+        return []
+    if here == learned or learned in here.parents:
+        return ids
+    if not here.is_dir():
+        return []
+    return [name for name in ids if learned in (here / name).resolve().parents]
+
+
+def _labelled_rows(path: Path, scorer: Scorer, ids: set[str]) -> list[str]:
+    """Return the rows of the run's own table that were labelled positive."""
+    column, found = str(scorer.label_column), []
+    encoding = scorer.options.get("encoding", "utf-8")
+    for table in raw_chunks(path, encoding, CHUNK, None):
+        if column in table.names:
+            names = row_ids(table, scorer.options.get("id_column"))
+            labels = labels_of(table, column)
+            found += [names[i] for i in np.flatnonzero(labels) if names[i] in ids]
+    return found
 
 
 # --- figures from true labels --------------------------------------------------------
@@ -377,7 +546,10 @@ def _counted(
     if truth.all() or not truth.any():
         name = "recall" if truth.all() else "accuracy"
         return [_wilson(name, *shares[name], level)]
-    values = oracle_metrics(truth, _steps(scores, threshold))
+    # the same order, with the threshold at 0 and no tie made
+    different, place = np.unique(scores, return_inverse=True)
+    cut = np.searchsorted(different, threshold, side="right")
+    values = oracle_metrics(truth, place.reshape(-1) - cut + 0.5)
     values["lift"] = values["precision"] / float(truth.mean())
     draws = _draws(truth, scores, threshold, n_resamples, rng)
     tail = (1 - level) / 2
@@ -393,13 +565,6 @@ def _counted(
         low, high = min(float(low), value), max(float(high), value)
         found.append(Compared(name, value, low, high, "drawn"))
     return found
-
-
-def _steps(scores: FloatArray, threshold: float) -> FloatArray:
-    """Return scores in the same order, with the threshold at 0 and no tie made."""
-    different, place = np.unique(scores, return_inverse=True)
-    cut = np.searchsorted(different, threshold, side="right")
-    return np.asarray(place.reshape(-1) - cut + 0.5, dtype=np.float64)
 
 
 def _wilson(name: str, hits: int, n: int, level: float) -> Compared:
@@ -428,21 +593,13 @@ def _draws(
     order = np.argsort(-scores, kind="stable")
     scores, truth, weight = scores[order], truth[order], weight[order]
     ends = np.flatnonzero(np.append(scores[1:] < scores[:-1], True))
-    parts = [
-        _figures(
-            part * truth, part * (1 - truth), ends, int((scores > threshold).sum())
-        )
-        for part in _weights(weight, times, rng)
-    ]
-    return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-
-
-def _weights(
-    weight: FloatArray, times: int, rng: np.random.Generator
-) -> Iterator[FloatArray]:
+    called = int((scores > threshold).sum())
     step = max(1, CELLS // len(weight))
+    parts = []
     for start in range(0, times, step):
-        yield rng.gamma(weight, size=(min(step, times - start), len(weight)))
+        part = rng.gamma(weight, size=(min(step, times - start), len(weight)))
+        parts.append(_figures(part * truth, part * (1 - truth), ends, called))
+    return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
 
 def _figures(
