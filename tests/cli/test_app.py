@@ -10,7 +10,6 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-import denspu
 from denspu._registry import registry
 from denspu.cli.app import app, as_options, main
 
@@ -50,15 +49,6 @@ def test_data_info_names_the_cache(tmp_path, monkeypatch):
     assert here == {"digits": True, "fashion-mnist": False, "cifar10": False}
     monkeypatch.setenv("COLUMNS", "120")
     assert "60,000 / 10,000" in run("data", "info").output
-
-
-def test_data_get_from_an_empty_folder_says_what_to_put_there(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setenv("DENSPU_HOME", str(tmp_path / "home"))
-    words = ["data", "get", "fashion-mnist", "--from", tmp_path]
-    assert "train-images-idx3-ubyte" in said(monkeypatch, capsys, *words)
-    assert not (tmp_path / "home" / "data" / "fashion-mnist").exists()
 
 
 def test_wrong_words_are_told_in_one_sentence(monkeypatch, capsys):
@@ -110,14 +100,3 @@ def test_starts_fast_and_without_heavy_libraries():
             user = after.children_user - before.children_user
             best = min(best, user + after.children_system - before.children_system)
         assert best < 0.4
-
-
-def test_runs_as_a_module():
-    source = os.path.dirname(os.path.dirname(denspu.__file__))
-    answer = subprocess.run(
-        [sys.executable, "-m", "denspu", "--version"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": source},
-    )
-    assert answer.stdout.strip() == f"denspu {denspu.__version__}"

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import struct
-import warnings
 import zlib
 
 import numpy as np
@@ -16,12 +15,9 @@ from typer.testing import CliRunner
 
 from denspu.cli.app import app
 from denspu.exceptions import DensPUError
-from denspu.runs import RunOptions
-from denspu.runs.reading import read_run
 
 Image = pytest.importorskip("PIL.Image")
 
-NOBODY = 65_534
 FAST = ["--method", "elkan_noto", "--device", "cpu"]
 
 
@@ -145,25 +141,11 @@ def test_settings_and_kinds_of_columns_are_passed_on(table, tmp_path):
 # --- bad input -----------------------------------------------------------------------
 
 
-def test_an_empty_folder(digits, tmp_path):
-    (tmp_path / "nothing").mkdir()
-    words = ["--positive", tmp_path / "nothing", "--unlabeled", digits / "pile"]
-    assert "it is empty" in refused(*words, "--out", tmp_path / "run")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["nothing"]
-
-
 def test_a_column_that_is_missing(table, tmp_path):
     words = [table, "--out", tmp_path / "run"]
     assert "Did you mean 'y'" in refused(*words, "--label-column", "yy")
     told = refused(*words, "--label-column", "y", "--time", "when")
     assert told.startswith("time='when'")
-
-
-def test_a_table_that_is_not_utf8(tmp_path):
-    (tmp_path / "t.csv").write_bytes("a,y\ncafé,1\nthé,0\n".encode("latin-1"))
-    words = [tmp_path / "t.csv", "--label-column", "y", "--out", tmp_path / "run"]
-    assert "not UTF-8: byte 0xe9" in refused(*words)
-    assert "labelled positive" in refused(*words, "--encoding", "latin-1")
 
 
 @pytest.mark.parametrize(
@@ -180,43 +162,3 @@ def test_a_table_that_is_not_utf8(tmp_path):
 def test_wrong_words_are_told(tmp_path, words, message):
     usual = ["--positive", "a", "--unlabeled", "b"] if words else []
     assert message in refused(*usual, *words, "--out", tmp_path / "run")
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs another process and user")
-def test_a_file_that_may_not_be_read(digits, tmp_path, monkeypatch):
-    """Under another user where the test runs as root, who may read everything."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("known", "pile"):
-        (tmp_path / name).mkdir()
-        for i, picture in enumerate(sorted((digits / name).glob("s*/*.png"))[:5]):
-            (tmp_path / name / f"{i}.png").write_bytes(picture.read_bytes())
-    wanted = RunOptions(out="run", positive="known", unlabeled="pile")
-    assert read_run(wanted).skipped == []
-    (tmp_path / "pile" / "2.png").chmod(0)
-    tmp_path.chmod(0o755)
-    assert as_nobody(lambda: [vars(one) for one in read_run(wanted).skipped]) == [
-        {"item": os.path.join("pile", "2.png"), "reason": "no permission to read it"}
-    ]
-
-
-def as_nobody(question):
-    """Return the answer of another process, which is not root."""
-    mine, its = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads do not matter
-        child = os.fork()
-    if child == 0:
-        if os.getuid() == 0:
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-        try:
-            answer = question()
-        except Exception as error:
-            answer = repr(error)
-        os.write(its, json.dumps(answer).encode())
-        os._exit(0)
-    os.close(its)
-    with os.fdopen(mine) as file:
-        answer = file.read()
-    os.waitpid(child, 0)
-    return json.loads(answer)

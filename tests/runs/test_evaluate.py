@@ -167,8 +167,8 @@ def test_positives_of_the_fit_are_noticed_in_one_table(home, tmp_path):
 
 
 def test_positives_of_the_fit_are_noticed_in_a_folder(home, tmp_path):
-    from denspu.runs.predict import open_model
     from denspu.runs.evaluate import training_positives
+    from denspu.runs.predict import open_model
 
     top, *_ = home
     scorer = open_model(top / "run/model", None)

@@ -209,22 +209,6 @@ def test_a_known_share_inside_u_is_kept(tmp_path):
     assert facts.settings["prior_in_unlabeled"] == 0.25
 
 
-def test_a_known_share_of_all_items_is_what_the_method_means(tmp_path):
-    """64 of 160 are positive; 40 of these are labelled, and 4 are copies of such."""
-    told = []
-    given = {"method": "dens_pu", "prior": 0.4, **write_embeddings(tmp_path)}
-    given["settings"] = {"refiner": "ranking"}
-    facts, _ = fit_run(
-        options(tmp_path, **given), tell=lambda word, said: told.append(word)
-    )
-    model = denspu.load(tmp_path / "run/model")
-    assert model.prior == pytest.approx(0.4)
-    assert facts.prior.value == pytest.approx((0.4 * 140 - 40) / 100)
-    assert facts.settings["prior_of"] == "all items"
-    assert told.count("note") == 1
-    assert not any("without a prior" in w for w in facts.warnings)
-
-
 def test_in_two_samples_a_known_share_is_that_of_u(tmp_path):
     given = {"method": "pusb", "settings": {"epochs": 1}, "scenario": "two-sample"}
     given |= write_embeddings(tmp_path)
@@ -343,32 +327,6 @@ def test_a_labelled_positive_cannot_be_a_known_negative(tmp_path):
     (tmp_path / "no.txt").write_text("r4\n")
     with pytest.raises(LabelError, match="'r4'"):
         fit_run(options(tmp_path, known_negatives=tmp_path / "no.txt"))
-
-
-def test_a_column_for_groups_that_is_missing_is_named(tmp_path):
-    make_table(tmp_path / "t.csv", n=48)
-    with pytest.raises(InvalidParameterError, match=r"groups='custmer'.*'customer'"):
-        fit_run(options(tmp_path, groups="custmer"))
-
-
-def test_stages_are_told_while_the_fit_goes_on(tmp_path, monkeypatch):
-    make_table(tmp_path / "t.csv")
-    told = []
-    ended = []
-    fit = denspu.DensPU.fit
-
-    def noted(self, *args, **kwargs):
-        fit(self, *args, **kwargs)
-        ended.extend(told)
-        return self
-
-    monkeypatch.setattr(denspu.DensPU, "fit", noted)
-    fit_run(
-        options(tmp_path, method="dens_pu", settings={"refiner": "ranking"}),
-        tell=lambda word, sentence: told.append(word),
-    )
-    assert ended == ["reading", "fitting", "encoding", "boundary", "refining"]
-    assert told[len(ended) :][:2] == ["share", "result"]
 
 
 def test_a_cut_that_contradicts_the_chances_is_spoken_of(tmp_path):

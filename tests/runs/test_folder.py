@@ -86,15 +86,6 @@ def test_an_error_while_writing_leaves_nothing(tmp_path, code, older):
     assert names(tmp_path) == (["p.npy", "run", "u.npy"] if older else BEFORE)
 
 
-def test_an_interrupt_while_writing_leaves_nothing(tmp_path):
-    def report(path, facts, rows):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fit_run(options(tmp_path, out=tmp_path / "new" / "run"), report=report)
-    assert names(tmp_path) == BEFORE
-
-
 def test_a_model_without_a_way_of_reading_is_named(tmp_path):
     from denspu import make
 

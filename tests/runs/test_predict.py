@@ -29,8 +29,8 @@ from denspu.exceptions import (
     ModelFileError,
     RunFolderError,
 )
-from denspu.runs import Reading, predict_files
 from denspu.runs import predict as module
+from denspu.runs import predict_files
 from denspu.runs.predict import ranks
 
 N = 120
@@ -163,16 +163,6 @@ def test_answers_are_the_model_s_own(home, tmp_path, kind):
     assert found.n_called == int(model.predict(whole.X).sum())
 
 
-def test_a_calibrated_model_answers_with_its_own_probabilities(home, tmp_path):
-    model = load(home / "table").calibrate()
-    how = denspu.persistence.load_extra(home / "table")
-    save(model, tmp_path / "model", extra={"input": how})
-    predict_files(tmp_path / "model", home / "t.csv", tmp_path / "a.csv", chunk=7)
-    X = read_items(home / "t.csv", like=how["plan"]).X
-    found = [r["probability"] for r in rows_of(tmp_path / "a.csv")]
-    assert found == model.predict_proba(X)[:, 1].tolist()
-
-
 def test_skipped_items_are_listed_beside(home, tmp_path):
     folder = tmp_path / "new"
     write_images(folder, 9)
@@ -216,12 +206,6 @@ def decisions(home, tmp_path, threshold):
     return found, rows
 
 
-def test_a_threshold_of_ones_own(home, tmp_path):
-    found, _ = decisions(home, tmp_path, "0.25")
-    assert found.threshold == 0.25
-    assert "above 0.25" in found.threshold_sentence
-
-
 def test_a_threshold_by_the_model_s_evidence(home, tmp_path):
     model = load(home / "table").set_threshold(recall=0.8)
     found, _ = decisions(home, tmp_path, "recall=0.8")
@@ -236,18 +220,6 @@ def test_top_is_about_these_items(home, tmp_path):
     assert sorted(r["rank"] for r in rows if r["decision"]) == [1, 2, 3, 4, 5]
     found, _ = decisions(home, tmp_path, "top=100000")
     assert found.n_called == N
-
-
-@pytest.mark.parametrize(
-    ("threshold", "said"),
-    [
-        ("recalls=0.9", "must be a number, prior, recall=0.9"),
-        ("nan", "must be a number"),
-    ],
-)
-def test_wrong_thresholds(home, tmp_path, threshold, said):
-    with pytest.raises(InvalidParameterError, match=said):
-        decisions(home, tmp_path, threshold)
 
 
 def test_rules_need_held_out_positives(home, tmp_path):
@@ -294,14 +266,6 @@ def test_missing_columns_and_wrong_cells_are_named(home, tmp_path):
     with pytest.raises(InvalidInputError, match="row 2 holds 'two'"):
         predict_files(home / "table", new, tmp_path / "a.csv", chunk=1)
     assert [p.name for p in tmp_path.iterdir()] == ["n.csv"]
-
-
-def test_other_names_of_columns_can_be_given(home, tmp_path):
-    new = tmp_path / "n.csv"
-    new.write_text("name,u,v,town\nx,1,2,a\n", encoding="utf-16")
-    reading = Reading(id_column="name", encoding="utf-16")
-    predict_files(home / "table", new, tmp_path / "a.csv", reading=reading)
-    assert [r["item"] for r in rows_of(tmp_path / "a.csv")] == ["x"]
 
 
 def test_a_model_without_a_way_to_read(home, tmp_path):

@@ -9,7 +9,7 @@ from tests.runs.test_fit_run import write_embeddings
 
 from denspu._registry import registry
 from denspu._share import Counts
-from denspu.data import Items, read_items
+from denspu.data import Items
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 from denspu.runs import RunOptions
 from denspu.runs.options import given_share
@@ -57,11 +57,6 @@ def test_items_without_a_group_are_alone_and_counted():
     assert "2 of 4 items" in told
 
 
-def test_a_pattern_that_fits_nothing_is_an_error():
-    with pytest.raises(InvalidInputError, match="names no item a group"):
-        groups_of([items(2, ["a", "b"])], "{group}/*")
-
-
 def test_groups_from_a_column_and_missing_ones():
     (found,), told = groups_of([items(3, g=["x", "x", None])], "g")
     assert found[0] == found[1] != found[2]
@@ -84,15 +79,6 @@ def test_times_are_ordered(values):
 def test_times_that_are_none_are_refused_by_value():
     with pytest.raises(InvalidInputError, match="'soon'"):
         times_of(items(2, t=["2024-01-01", "soon"]), "t")
-
-
-def test_the_share_is_held_out_and_repeats():
-    P = items(50)
-    held, told = hold_out(P, 0.2, seed=3)
-    assert held.sum() == 10
-    assert "10 of 50" in told
-    assert np.array_equal(held, hold_out(P, 0.2, seed=3)[0])
-    assert not np.array_equal(held, hold_out(P, 0.2, seed=4)[0])
 
 
 def test_groups_are_held_out_whole():
@@ -152,18 +138,6 @@ def test_too_few_positives_or_one_group_are_all_kept():
     assert "one group" in told
 
 
-@pytest.mark.parametrize(
-    ("twins", "told"), [(1, "1 stays in the fit, as a copy"), (2, "2 stay in the fit")]
-)
-def test_copies_that_stay_are_counted(twins, told):
-    P = items(12)
-    P.X[:twins] = P.X[-twins:]
-    times = np.arange(12.0)
-    held, said = hold_out(P, 0.25, times=times)
-    assert held.sum() == 3 - twins
-    assert told in said
-
-
 def write(folder, kind, n):
     folder.mkdir()
     for i in range(n):
@@ -195,14 +169,6 @@ def test_reading_many_files_is_shown(sources, capsys):
     assert {where for *_, where in words} == {pile}, "few files need no progress"
     read_run(RunOptions(verbose=0, **sources))
     assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("sources", ["image"], indirect=True)
-def test_headers_of_images_are_shown_too(sources, capsys):
-    read_items(sources["unlabeled"], verbose=1)
-    words = [line.split()[:2] for line in capsys.readouterr().err.splitlines()]
-    assert ["headers", "20/20"] in words
-    assert ["reading", "20/20"] in words
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,17 @@ def data_info(
     if json:
         print_json(facts)
         return
-    _print_tables([_data_table(facts, data_home())])
+    columns = {
+        "name": [one["name"] for one in facts],
+        "here": ["yes" if one["present"] else "no" for one in facts],
+        "train / test": [f"{one['n_train']:,} / {one['n_test']:,}" for one in facts],
+        "image": ["×".join(map(str, one["shape"])) for one in facts],
+        "positive classes": [
+            ", ".join(str(one["classes"][c]) for c in one["positive"]) for one in facts
+        ],
+        "licence": [one["licence"] for one in facts],
+    }
+    _print_tables([_table(f"Data sets (cache: {data_home()})", columns)])
 
 
 # --- tables --------------------------------------------------------------------------
@@ -159,18 +169,17 @@ def _print_tables(tables: Iterable[Table]) -> None:
 def _entries_table(entries: Sequence[Entry]) -> Table:
     """Return the entries of one kind."""
     kind = entries[0].kind
-    show_inputs = any(e.inputs != ("embedding",) for e in entries)
-    names = ["key", "what it does, and where it comes from"]
-    names += ["takes"] if show_inputs else []
-    names += ["assumes, needs, uses"] if kind == "method" else []
-    rows = []
-    for e in entries:
-        paper = f"\n[dim]{e.paper}[/dim]" if e.paper else ""
-        row = [e.key, f"{e.summary}{paper}"]
-        row += [", ".join(e.inputs)] if show_inputs else []
-        row += [_needs(e)] if kind == "method" else []
-        rows.append(row)
-    return _table(TITLES[kind], names, rows)
+    columns = {
+        "key": [e.key for e in entries],
+        "what it does, and where it comes from": [
+            e.summary + (f"\n[dim]{e.paper}[/dim]" if e.paper else "") for e in entries
+        ],
+    }
+    if any(e.inputs != ("embedding",) for e in entries):
+        columns["takes"] = [", ".join(e.inputs) for e in entries]
+    if kind == "method":
+        columns["assumes, needs, uses"] = [_needs(e) for e in entries]
+    return _table(TITLES[kind], columns)
 
 
 def _needs(entry: Entry) -> str:
@@ -185,37 +194,21 @@ def _needs(entry: Entry) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _data_table(facts: Iterable[dict[str, Any]], home: Path) -> Table:
-    rows = [
-        [
-            row["name"],
-            "yes" if row["present"] else "no",
-            f"{row['n_train']:,} / {row['n_test']:,}",
-            "×".join(map(str, row["shape"])),
-            ", ".join(str(row["classes"][c]) for c in row["positive"]),
-            row["licence"],
-        ]
-        for row in facts
-    ]
-    names = ("name", "here", "train / test", "image", "positive classes", "licence")
-    return _table(f"Data sets (cache: {home})", names, rows)
-
-
-def _table(title: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+def _table(title: str, columns: Mapping[str, Sequence[str]]) -> Table:
     from rich import box
     from rich.table import Table
 
     table = Table(
         title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
     )
-    for name in names:
+    for number, name in enumerate(columns):
         table.add_column(
             name,
-            style="cyan" if name == names[0] else None,
+            style=None if number else "cyan",
             no_wrap=name in SHORT_COLUMNS,
             overflow="fold",
         )
-    for row in rows:
+    for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
     return table
 

@@ -15,29 +15,31 @@ from denspu.exceptions import InvalidParameterError
 ModelPath = Annotated[
     Path, typer.Option(help="The model of a run: run/model, or run itself.")
 ]
-Device = Annotated[
-    str | None, typer.Option(help="auto, cpu, cuda, cuda:1. By default as saved.")
-]
-Chunk = Annotated[
-    int,
-    typer.Option(min=1, help="Items in memory at a time; the answers stay the same."),
-]
 IdColumn = Annotated[
-    str | None,
-    typer.Option(help="Column with the names of the rows, if not as fitted."),
+    str | None, typer.Option(help="Column with the names of the rows.")
 ]
-TextColumn = Annotated[
-    str | None, typer.Option(help="Column with the texts, if not as fitted.")
-]
+TextColumn = Annotated[str | None, typer.Option(help="Column with the texts.")]
 VectorColumn = Annotated[
-    str | None, typer.Option(help="Column with embeddings, if not as fitted.")
+    str | None, typer.Option(help="Column of a Parquet file with embeddings.")
 ]
 Ids = Annotated[
     Path | None, typer.Option(help="File with one id a line, for .npy embeddings.")
 ]
-Encoding = Annotated[
-    str | None, typer.Option(help="Encoding of texts and CSV files, if not as fitted.")
+Encoding = Annotated[str | None, typer.Option(help="Encoding of texts and CSV files.")]
+Threshold = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULE",
+        help="prior, recall=0.9, precision=0.9 or top=200; with a model also a score.",
+    ),
 ]
+Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Chunk = Annotated[
+    int,
+    typer.Option(min=1, help="Items in memory at a time; the answers stay the same."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an older one.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object with all facts.")]
 
 CHUNK = 4096
@@ -70,29 +72,18 @@ def fit(
             help="Column with 1 for a labelled positive, 0 or nothing for the rest."
         ),
     ] = None,
-    id_column: Annotated[
-        str | None, typer.Option(help="Column with the names of the rows.")
-    ] = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="Column with the texts.")
-    ] = None,
-    vector_column: Annotated[
-        str | None, typer.Option(help="Column of a Parquet file with embeddings.")
-    ] = None,
+    id_column: IdColumn = None,
+    text_column: TextColumn = None,
+    vector_column: VectorColumn = None,
     columns: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=KIND",
-            help="Kind of a column: number, category, date, drop, or a date format. "
-            "May be repeated.",
+            help="number, category, date, drop, or a date format; may be repeated.",
         ),
     ] = None,
-    ids: Annotated[
-        Path | None, typer.Option(help="File with one id a line, for .npy embeddings.")
-    ] = None,
-    encoding: Annotated[
-        str, typer.Option(help="Encoding of texts and CSV files.")
-    ] = "utf-8",
+    ids: Ids = None,
+    encoding: Encoding = "utf-8",
     kind: Annotated[
         str | None,
         typer.Option(help="image, table, text or embedding, if it is not clear."),
@@ -103,7 +94,7 @@ def fit(
     scenario: Annotated[
         str,
         typer.Option(
-            help="one-sample: positives were taken out of the pile. two-sample: they "
+            help="one-sample: positives were taken out of the pile; two-sample: they "
             "were collected apart."
         ),
     ] = "one-sample",
@@ -112,7 +103,7 @@ def fit(
         typer.Option(
             metavar="COLUMN|PATTERN",
             help="Patient, customer, ...: a column, or a pattern over paths such as "
-            "'{group}/*'. No group is split by a hold-out.",
+            "'{group}/*', that no hold-out splits.",
         ),
     ] = None,
     time: Annotated[
@@ -131,7 +122,7 @@ def fit(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A setting of the method. May be repeated.",
+            help="A setting of the method; may be repeated.",
         ),
     ] = None,
     prior: Annotated[
@@ -148,22 +139,13 @@ def fit(
         float,
         typer.Option(help="Share of the positives kept from the fit to judge it."),
     ] = 0.2,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RULE",
-            help="prior, recall=0.9, precision=0.9 or top=200. By default the method's "
-            "own cut.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    threshold: Threshold = None,
+    seed: Seed = 0,
+    device: Device = "auto",
     max_seconds: Annotated[
         float | None, typer.Option(min=0.001, help="About how long the fit may take.")
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an older run.")
-    ] = False,
+    overwrite: Overwrite = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Print warnings and the report's place.")
     ] = False,
@@ -182,7 +164,11 @@ def fit(
 
     for word in ("source", "set_", "quiet"):
         del given[word]
-    given["table"] = _one(source, table)
+    if source is not None and table is not None:
+        raise InvalidParameterError(
+            f"{source} and --table {table} both name the table. Give one of them."
+        )
+    given["table"] = source or table
     given["columns"] = _pairs("--columns", columns)
     given["settings"] = {k: _value(v) for k, v in _pairs("--set", set_).items()}
     options = RunOptions(
@@ -210,14 +196,7 @@ def predict(
     ],
     model: ModelPath,
     out: Annotated[Path, typer.Option(help="Answers: a .csv or .parquet file.")],
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RULE",
-            help="A score, prior, recall=0.9, precision=0.9, or top=200 (of these "
-            "items). By default the model's own.",
-        ),
-    ] = None,
+    threshold: Threshold = None,
     chunk: Chunk = CHUNK,
     device: Device = None,
     id_column: IdColumn = None,
@@ -225,9 +204,7 @@ def predict(
     vector_column: VectorColumn = None,
     ids: Ids = None,
     encoding: Encoding = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace an older file.")
-    ] = False,
+    overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Score new items with the model of a run; any number of them.
@@ -289,16 +266,9 @@ def evaluate(
     item_column: Annotated[
         str | None, typer.Option(help="Column of --labels with the names.")
     ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RULE",
-            help="A score, prior, recall=0.9 or precision=0.9. By default the model's "
-            "own.",
-        ),
-    ] = None,
+    threshold: Threshold = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.9,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: Seed = 0,
     chunk: Chunk = CHUNK,
     device: Device = None,
     id_column: IdColumn = None,
@@ -348,9 +318,7 @@ def export(
         typer.Option(help="Largest difference allowed; by default 0.001."),
     ] = None,
     opset: Annotated[int, typer.Option(help="Version of the ONNX operators.")] = 20,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file that is there.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write a saved model as an ONNX file, compared with the model before it is kept.
 
@@ -404,14 +372,6 @@ def print_json(facts: Any) -> None:
     import json
 
     print(json.dumps(facts, indent=1))
-
-
-def _one(source: Path | None, table: Path | None) -> Path | None:
-    if source is not None and table is not None:
-        raise InvalidParameterError(
-            f"{source} and --table {table} both name the table. Give one of them."
-        )
-    return source or table
 
 
 def _pairs(option: str, given: list[str] | None) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -39,6 +38,7 @@ from denspu.runs.facts import (
     Source,
     Threshold,
 )
+from denspu.runs.predict import ranks
 from denspu.runs.reading import RunData
 from denspu.training import History
 
@@ -235,35 +235,19 @@ def stages_of(model: Any, reading: Stage, seconds: float) -> list[Stage]:
 
 def curves_of(model: Any) -> list[Curve]:
     """Return the loss of every training inside a model."""
-    return [
-        Curve(
-            name,
-            "loss",
-            [row.get("epoch", i) for i, row in enumerate(history.rows, 1)],
-            plain(history.column("loss")),
-        )
-        for name, history in _histories(model)
-        if len(history) and "loss" in history.last
-    ]
-
-
-def _histories(model: Any) -> Iterator[tuple[str, History]]:
-    for name in PARTS:
-        if hasattr(model, name):
-            yield from _histories_in(getattr(model, name), f"{name[:-1]}: ")
-    yield from _histories_in(model, "")
-
-
-def _histories_in(part: Any, start: str) -> Iterator[tuple[str, History]]:
-    for name, value in (vars(part) if hasattr(part, "__dict__") else {}).items():
-        held = value if isinstance(value, list | tuple) else [value]
-        for number, one in enumerate(held, 1):
-            if isinstance(one, History):
-                which = f" {number}" if len(held) > 1 else ""
-                words = (
-                    name.rstrip("_").replace("_", " ").replace("history", "training")
-                )
-                yield f"{start}{words}{which}", one
+    parts = [(f"{name[:-1]}: ", getattr(model, name, None)) for name in PARTS]
+    found = []
+    for start, part in [*parts, ("", model)]:
+        for name, value in getattr(part, "__dict__", {}).items():
+            held = value if isinstance(value, list | tuple) else [value]
+            words = name.rstrip("_").replace("_", " ").replace("history", "training")
+            for number, one in enumerate(held, 1):
+                if isinstance(one, History) and len(one) and "loss" in one.last:
+                    which = f" {number}" if len(held) > 1 else ""
+                    epochs = [row.get("epoch", i) for i, row in enumerate(one.rows, 1)]
+                    loss = plain(one.column("loss"))
+                    found.append(Curve(f"{start}{words}{which}", "loss", epochs, loss))
+    return found
 
 
 # --- each item -----------------------------------------------------------------------
@@ -275,13 +259,11 @@ def rows_of(model: Any, data: RunData, held: BoolArray, Z: Embeddings) -> RunRow
     score_P, score_U = _scores(model, data)
     probability = getattr(model, "posterior_", expit)(score_U)
     called = score_U > model.threshold_
+    known = (data.is_copy, data.known_negative)
     fitted = np.flatnonzero(~data.is_copy)
     negative = np.asarray(getattr(model, "negative_index_", []), dtype=np.int64)
     chosen = fitted[negative[negative >= len(P)] - len(P)]
     stage = _stages(score_U, called, chosen, data)
-    order = np.argsort(-score_U, kind="stable")
-    rank = np.empty(len(U), dtype=np.int64)
-    rank[order] = np.arange(1, len(U) + 1)
     places, note = None, "The method has no embedding to draw a map of."
     if Z is not None:
         places, shares = project(np.concatenate(Z))
@@ -292,13 +274,9 @@ def rows_of(model: Any, data: RunData, held: BoolArray, Z: Embeddings) -> RunRow
         score_positive=score_P,
         held_out=held,
         score_unlabeled=score_U,
-        probability=np.where(
-            data.is_copy, 1.0, np.where(data.known_negative, 0.0, probability)
-        ),
-        rank=rank,
-        decision=np.where(
-            data.is_copy, 1, np.where(data.known_negative, 0, called)
-        ).astype(np.int64),
+        probability=np.select(known, (1.0, 0.0), probability),
+        rank=ranks(score_U),
+        decision=np.select(known, (1, 0), called).astype(np.int64),
         stage=stage,
         map_positive=None if places is None else places[: len(P)],
         map_unlabeled=None if places is None else places[len(P) :],

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,6 @@ Tell = Callable[[str, str], None]
 
 SILENT = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 """Warnings for programmers, not for those who run a fit."""
-
-INPUT_VERSION = 1
 
 MANY, SOME = 0.1, 5
 """Items whose decision and chance disagree are spoken of beyond this share of those
@@ -109,44 +107,17 @@ def fit_run(
     return facts, rows
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """What the model is fitted on: P, and the items of U that are no copies."""
-
-    X: Any
-    y: IntArray
-    held: BoolArray
-    known_negative: BoolArray
-    groups: NDArray[Any] | None
-
-    @classmethod
-    def of(cls, data: RunData, held: BoolArray) -> Self:
-        """Put P and U together."""
-        left = ~data.is_copy
-        X, y, _ = join(data.P, data.U if left.all() else data.U.take(left))
-        known = np.zeros(len(y), dtype=bool)
-        known[len(data.P) :] = data.known_negative[left]
-        groups = None
-        if data.groups is not None:
-            groups = np.concatenate([data.groups[0], data.groups[1][left]])
-        mask = np.zeros(len(y), dtype=bool)
-        mask[: len(data.P)] = held
-        return cls(X, y, mask, known, groups)
-
-    def key(self, options: RunOptions, *, leave_out: str = "") -> str:
-        """Return a hash of the rows and of what is asked."""
-        told = {k: v for k, v in options.told().items() if k != leave_out}
-        rows = (self.y, self.held, self.known_negative, self.groups)
-        return key_of(self.X, *rows, told)
-
-
 @dataclass
 class _Run:
     """A run that is ready to be fitted."""
 
     options: RunOptions
     data: RunData
-    rows: _Rows
+    X: Any
+    """P, and the items of U that are no copies."""
+    y: IntArray
+    named: dict[str, NDArray[Any] | None]
+    """What is known of the rows of X, by the argument of ``fit``."""
     held: BoolArray
     """Labelled positives that are held out."""
     held_told: str
@@ -174,10 +145,19 @@ def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -
         seed=options.seed,
     )
     _check_wish(options, held, told, data.counts.open)
-    rows = _Rows.of(data, held)
-    key = rows.key(options)
+    left = ~data.is_copy
+    X, y, _ = join(data.P, data.U if left.all() else data.U.take(left))
+    known, mask = np.zeros(len(y), dtype=bool), np.zeros(len(y), dtype=bool)
+    known[len(data.P) :] = data.known_negative[left]
+    mask[: len(data.P)] = held
+    groups = None
+    if data.groups is not None:
+        groups = np.concatenate([data.groups[0], data.groups[1][left]])
+    asked = options.told()
+    key = key_of(X, y, mask, known, groups, asked)
     if options.prior is not None:
-        before = rows.key(options, leave_out=PRIOR_OF)
+        asked.pop(PRIOR_OF)
+        before = key_of(X, y, mask, known, groups, asked)
         if work.belongs_to(before):  # begun when prior was the share inside U
             options = replace(options, prior=None, prior_in_unlabeled=options.prior)
             key = before
@@ -190,14 +170,20 @@ def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -
         scenario = scenario_of(options, entry)
         meant = Share.exactly(share.value, "open", fitted).population(scenario).value
     model = build_method(entry, options, meant, work.path)
-    said = _doubts(entry, model, options, data, held, told)
+    said = _doubts(entry, model, options, data, "" if held.any() else told)
     tell("fitting", words.fitting(options.method, data, held))
     if work.useful:
-        going_on = work.belongs_to(key)
-        tell("resuming", words.resuming(going_on, work.path))
+        tell("resuming", words.resuming(work.belongs_to(key), work.path))
     work.begin(key)
+    named = {
+        "known_negative": known if known.any() else None,
+        "groups": groups,
+        "holdout": mask if held.any() else None,
+    }
     given = None if share is None else share.value
-    return _Run(options, data, rows, held, told, given, model, said, began, seconds)
+    return _Run(
+        options, data, X, y, named, held, told, given, model, said, began, seconds
+    )
 
 
 def _check_wish(options: RunOptions, held: BoolArray, told: str, n_open: int) -> None:
@@ -217,20 +203,13 @@ def _check_wish(options: RunOptions, held: BoolArray, told: str, n_open: int) ->
 
 def _fit(run: _Run, tell: Tell) -> None:
     """Fit; calibrate and cut, where there is something to judge by."""
-    rows = run.rows
 
     def hear(stage: Stage) -> None:
-        for word, sentence in words.stage_lines(stage, len(rows.y)):
+        for word, sentence in words.stage_lines(stage, len(run.y)):
             tell(word, sentence)
 
     with hearing(hear):
-        run.model.fit(
-            rows.X,
-            rows.y,
-            known_negative=rows.known_negative if rows.known_negative.any() else None,
-            groups=rows.groups,
-            holdout=rows.held if rows.held.any() else None,
-        )
+        run.model.fit(run.X, run.y, **run.named)
     if "checkpoint" in run.model.get_params(deep=False):
         run.model.set_params(checkpoint=None)  # it is of this run, not of the model
     findings.settle_evidence(run.model, run.options.scenario, run.share)
@@ -246,18 +225,18 @@ def _fit(run: _Run, tell: Tell) -> None:
 def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
     model, data, options = run.model, run.data, run.options
     prior, count = findings.prior_facts(model, data.counts, run.share)
-    read = {
-        "positives": len(data.P),
-        "unlabeled": len(data.U),
-        "skipped": len(data.skipped),
-        "copies": data.counts.known_positive,
-    }
     judged = None  # embeddings of held-out positives and of the open items of U
     if Z is not None:
         judged = Z[0][run.held], Z[1][~(data.is_copy | data.known_negative)]
     P, U, found = data.P.ids, data.U.ids, data.copies
     copies = [Copy(P[p], U[u], "exact") for p, u in found.exact]
     copies += [Copy(P[p], U[u], "near") for p, u in found.near]
+    read = {
+        "positives": len(P),
+        "unlabeled": len(U),
+        "skipped": len(data.skipped),
+        "copies": data.counts.known_positive,
+    }
     reading = Stage("read", run.seconds["read"], read)
     return RunFacts(
         kind=data.P.kind,
@@ -296,7 +275,7 @@ def _how_to_read(run: _Run, facts: RunFacts) -> dict[str, Any]:
     kept = ("id_column", "text_column", "vector_column", "encoding", "label_column")
     given = reading_arguments(options)
     return {
-        "version": INPUT_VERSION,
+        "version": 1,
         "kind": data.P.kind,
         "plan": plain(dict(data.P.plan)),
         "options": {name: given[name] for name in kept if name in given},
@@ -312,20 +291,12 @@ def _how_to_read(run: _Run, facts: RunFacts) -> dict[str, Any]:
 
 
 def _doubts(
-    entry: Entry,
-    model: Any,
-    options: RunOptions,
-    data: RunData,
-    held: BoolArray,
-    told: str,
+    entry: Entry, model: Any, options: RunOptions, data: RunData, told: str
 ) -> list[str]:
     """Return what is doubtful before the fit begins."""
-    said = list(data.warnings)
-    if not held.any():
-        said.append(told)
+    said = [*data.warnings, *([told] if told else [])]
     given = "--prior" if options.prior is not None else "--prior-in-unlabeled"
-    told_share = options.prior or options.prior_in_unlabeled
-    if told_share and not model._learns_from_prior():
+    if (options.prior or options.prior_in_unlabeled) and not model._learns_from_prior():
         said.append(
             f"{entry.key} learns without a prior: {given} sets chances and estimates. "
             "--threshold prior moves the cut to it."

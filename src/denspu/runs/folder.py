@@ -38,7 +38,6 @@ KEY = "key.json"
 MODEL, RUN, REPORT, SKIPPED = "model", "run.json", "report.html", "skipped.csv"
 SCORES_CSV, SCORES_PARQUET = "scores.csv", "scores.parquet"
 INSIDE = {MODEL, RUN, REPORT, SKIPPED, SCORES_CSV, SCORES_PARQUET}
-COLUMNS = ("item", "score", "probability", "rank", "decision", "stage")
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 WriteReport = Callable[[Path, RunFacts, RunRows], object]
@@ -75,8 +74,10 @@ def write_run(
     overwrite: bool = False,
 ) -> None:
     """Write the folder; after an error nothing is left, and an older run is intact."""
+    columns = score_columns(rows)
+    lists = [np.asarray(column).tolist() for column in columns.values()]
     texts = {
-        SCORES_CSV: scores_csv(rows),
+        SCORES_CSV: _csv(columns, zip(*lists, strict=True)),
         SKIPPED: _csv(("item", "reason"), [(s.item, s.reason) for s in facts.skipped]),
         RUN: as_json(facts.to_json()),
     }
@@ -85,25 +86,20 @@ def write_run(
             save(model, work / MODEL, extra={"input": dict(how_to_read)})
             for name, content in texts.items():
                 (work / name).write_bytes(content)
-            write_parquet(work / SCORES_PARQUET, rows)
+            write_parquet(work / SCORES_PARQUET, columns)
             if report is not None:
                 report(work / REPORT, facts, rows)
     except (OSError, ModelFileError, SafetensorError) as error:
-        if not _is_about_the_disk(error):
-            raise
-        raise RunFolderError(_why(target, error, model, texts)) from error
-
-
-def _is_about_the_disk(error: BaseException) -> bool:
-    """Tell a disk that failed from a model that cannot be saved."""
-    cause = error.__cause__ if isinstance(error, ModelFileError) else error
-    return isinstance(cause, OSError | SafetensorError)
+        cause = error.__cause__ if isinstance(error, ModelFileError) else error
+        if not isinstance(cause, OSError | SafetensorError):
+            raise  # the model cannot be saved, and the disk is well
+        raise RunFolderError(_why(target, cause, model, texts)) from error
 
 
 def _why(
-    target: Path, error: BaseException, model: Any, texts: Mapping[str, bytes]
+    target: Path, cause: BaseException, model: Any, texts: Mapping[str, bytes]
 ) -> str:
-    cause = error.__cause__ or error
+    cause = cause.__cause__ or cause
     full = getattr(cause, "errno", None) in FULL or "os error 28" in str(cause)
     start = f"{target} could not be written: "
     end = "Nothing was left behind; the folder, if there was one, is as before."
@@ -118,14 +114,14 @@ def _why(
     place = next(p for p in (target, *target.parents) if p.exists())
     free = shutil.disk_usage(place).free
     needed = size_of(model) + sum(map(len, texts.values())) + len(texts[SCORES_CSV])
+    sizes = [
+        f"{n / 1e6:,.1f} MB" if n >= 1e5 else f"{n / 1e3:,.1f} kB"
+        for n in (needed, free)
+    ]
     return (
-        f"{start}the disk is full. At least {_size(needed)} are needed, more with the "
-        f"report, and {_size(free)} are free. {end} Make room, or choose another --out."
+        f"{start}the disk is full. At least {sizes[0]} are needed, more with the "
+        f"report, and {sizes[1]} are free. {end} Make room, or choose another --out."
     )
-
-
-def _size(n: float) -> str:
-    return f"{n / 1e6:,.1f} MB" if n >= 1e5 else f"{n / 1e3:,.1f} kB"
 
 
 # --- scores --------------------------------------------------------------------------
@@ -144,14 +140,8 @@ def score_columns(rows: RunRows) -> dict[str, Any]:
     }
 
 
-def scores_csv(rows: RunRows) -> bytes:
-    """Return the ranked list as CSV; numbers keep all their digits."""
-    columns = score_columns(rows)
-    lists = [np.asarray(columns[name]).tolist() for name in COLUMNS]
-    return _csv(COLUMNS, zip(*lists, strict=True))
-
-
-def _csv(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> bytes:
+def _csv(header: Iterable[str], rows: Iterable[tuple[Any, ...]]) -> bytes:
+    """Return a table as CSV; numbers keep all their digits."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -159,14 +149,13 @@ def _csv(header: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> bytes:
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
-def write_parquet(path: Path, rows: RunRows) -> None:
+def write_parquet(path: Path, columns: Mapping[str, Any]) -> None:
     """Write the ranked list as Parquet, where pyarrow is installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         return
-    columns = score_columns(rows)
     clean = [
         name.encode("utf-8", "backslashreplace").decode() for name in columns["item"]
     ]

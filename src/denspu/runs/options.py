@@ -214,8 +214,7 @@ def check_options(options: RunOptions) -> Entry:
                 f"{name}={value!r} must be a share above 0 and below 1: how many of "
                 f"{of} items are positive."
             )
-    wish = options.wish
-    if wish is not None and options.holdout == 0:
+    if options.wish is not None and options.holdout == 0:
         raise InvalidParameterError(
             f"threshold={options.threshold!r} is chosen with held-out positives, and "
             "holdout=0 keeps none. Leave out one of the two."
@@ -231,34 +230,26 @@ def check_options(options: RunOptions) -> Entry:
 
 
 def _check_sources(options: RunOptions) -> None:
-    pair = (options.positive, options.unlabeled)
-    if options.table is not None:
-        if any(pair):
-            raise InvalidParameterError(
-                "Give either one table with a label column, or --positive and "
-                "--unlabeled, not both."
-            )
-        if Path(options.table).is_dir():
-            raise InvalidParameterError(
-                f"{os.fspath(options.table)} is a folder, not a table. Folders come as "
-                "--positive DIR and --unlabeled DIR."
-            )
-        if options.label_column is None:
-            raise InvalidParameterError(
-                f"{os.fspath(options.table)} is one table: name the column that marks "
-                "labelled positives with 1, as --label-column NAME."
-            )
-    elif not all(pair):
-        missing = "--positive" if not options.positive else "--unlabeled"
-        raise InvalidParameterError(
-            f"{missing} is missing. Give --positive and --unlabeled (a folder or a "
-            "file each), or one table with --label-column."
-        )
-    elif options.label_column is not None:
-        raise InvalidParameterError(
-            f"label_column={options.label_column!r} is for one table. With --positive "
-            "and --unlabeled the source says who is who; leave it out."
-        )
+    pair, table = (options.positive, options.unlabeled), options.table
+    column = options.label_column
+    named = "" if table is None else os.fspath(table)
+    missing = "--positive" if not options.positive else "--unlabeled"
+    wrong = {
+        "Give either one table with a label column, or --positive and --unlabeled, not "
+        "both.": table is not None and any(pair),
+        f"{named} is a folder, not a table. Folders come as --positive DIR and "
+        "--unlabeled DIR.": table is not None and Path(table).is_dir(),
+        f"{named} is one table: name the column that marks labelled positives with 1, "
+        "as --label-column NAME.": table is not None and column is None,
+        f"{missing} is missing. Give --positive and --unlabeled (a folder or a file "
+        "each), or one table with --label-column.": table is None and not all(pair),
+        f"label_column={column!r} is for one table. With --positive and --unlabeled "
+        "the source says who is who; leave it out.": table is None
+        and column is not None,
+    }
+    for sentence, holds in wrong.items():
+        if holds:
+            raise InvalidParameterError(sentence)
 
 
 def given_share(options: RunOptions, counts: Counts, entry: Entry) -> Share | None:
@@ -278,23 +269,21 @@ def given_share(options: RunOptions, counts: Counts, entry: Entry) -> Share | No
     least = HALF_A_ROW - NEAR / 2  # what passes here passes in the fit
     if least <= hidden <= counts.open - least:
         return share.to("open")
-    known = [many(counts.labeled, "labelled positive")] if of == "all" else []
-    n = counts.known_positive
-    known.append(f"{n:,} {does(n, 'copy', 'copies')} of labelled positives")
-    known.append(many(counts.known_negative, "known negative"))
-    ends = [
-        counts.known_positive + HALF_A_ROW,
-        counts.known_positive + counts.open - HALF_A_ROW,
+    n, whole = counts.known_positive, counts.unlabeled
+    known = [
+        f"{n:,} {does(n, 'copy', 'copies')} of labelled positives",
+        many(counts.known_negative, "known negative"),
     ]
+    ends = [n + HALF_A_ROW, n + counts.open - HALF_A_ROW]
+    among = f"{counts.unlabeled:,} unlabelled"
     if of == "all":
-        ends = [(counts.labeled + end) / counts.all for end in ends]
-    else:
-        ends = [end / counts.unlabeled for end in ends]
-    among = f"all {counts.all:,}" if of == "all" else f"{counts.unlabeled:,} unlabelled"
+        whole, among = counts.all, f"all {counts.all:,}"
+        known.insert(0, many(counts.labeled, "labelled positive"))
+        ends = [counts.labeled + end for end in ends]
     raise InvalidParameterError(
         f"{name}={value!r} cannot be the share of positives among the {among} items: "
         f"with {', '.join(known)} it means {hidden:,.4g} of the other {counts.open:,}. "
-        f"Pass {between(*ends)}, or leave it out."
+        f"Pass {between(*(end / whole for end in ends))}, or leave it out."
     )
 
 

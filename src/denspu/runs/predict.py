@@ -13,7 +13,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -149,11 +149,10 @@ def predict_files(
     """
     start = time.perf_counter()
     target = Path(out)
-    _check(target, overwrite, chunk)
+    beside = _check(target, overwrite, chunk)
     scorer = open_model(model, device, reading, workers)
     cut = cut_of(scorer.model, threshold)
     loaded = time.perf_counter() - start
-    beside = _skipped_beside(target)
     names = partial(  # put aside on the disk until all ranks are known
         tempfile.TemporaryFile, "w+", encoding="utf-8", dir=target.parent, newline="\n"
     )
@@ -191,18 +190,17 @@ def predict_files(
     )
 
 
-def _skipped_beside(target: Path) -> Path:
-    """Return the file that lists what was skipped."""
-    return target.with_name(f"{target.stem}.skipped.csv")
-
-
-def _check(target: Path, overwrite: bool, chunk: int) -> None:
-    """Refuse before anything is read."""
-    if target.suffix.lower() not in SUFFIXES:
+def _check(target: Path, overwrite: bool, chunk: int) -> Path:
+    """Refuse before anything is read; return where skipped items are listed."""
+    suffix, beside = (
+        target.suffix.lower(),
+        target.with_name(f"{target.stem}.skipped.csv"),
+    )
+    if suffix not in SUFFIXES:
         raise InvalidParameterError(
             f"out={str(target)!r} must end in {' or '.join(SUFFIXES)}."
         )
-    if target.suffix.lower() == ".parquet":
+    if suffix == ".parquet":
         require_pyarrow()
     if not Whole(1).allows(chunk):
         raise InvalidParameterError(f"chunk={chunk!r} must be {Whole(1)}.")
@@ -211,7 +209,7 @@ def _check(target: Path, overwrite: bool, chunk: int) -> None:
             f"There is no folder {target.parent} to write {target.name} in. Make it, "
             "or choose another place."
         )
-    for path in (target, _skipped_beside(target)):
+    for path in (target, beside):
         if path.is_dir():
             raise RunFolderError(f"{path} is a folder. Choose another name.")
         if path.exists() and not overwrite:
@@ -219,6 +217,7 @@ def _check(target: Path, overwrite: bool, chunk: int) -> None:
                 f"{path} exists already. Choose another name, or pass overwrite "
                 "(--overwrite) to replace it."
             )
+    return beside
 
 
 # --- scoring -------------------------------------------------------------------------
@@ -252,9 +251,6 @@ def ranks(scores: FloatArray) -> IntArray:
     rank = np.empty(len(scores), dtype=np.int64)
     rank[order] = np.arange(1, len(scores) + 1)
     return rank
-
-
-# --- writing -------------------------------------------------------------------------
 
 
 def _write(
@@ -377,17 +373,13 @@ def _in_blocks(chunks: Iterable[Items], size: int) -> Iterator[Items]:
             continue
         whole = Items.together(held)
         for start in range(0, n - size + 1, size):
-            part = whole.take(np.arange(start, start + size))
-            yield part if start == 0 else _bare(part)
+            yield whole.take(np.arange(start, start + size))
+            # what was told with the first block is not told again
+            whole = replace(whole, skipped=[], notes=[], seconds=0.0)
         rest = np.arange(n - n % size, n)
-        held, n = [_bare(whole.take(rest))] if len(rest) else [], len(rest)
+        held, n = [whole.take(rest)] if len(rest) else [], len(rest)
     if held:
         yield Items.together(held)
-
-
-def _bare(items: Items) -> Items:
-    """Return items without what was told with the block before."""
-    return replace(items, skipped=[], notes=[], seconds=0.0)
 
 
 def open_model(
@@ -441,8 +433,10 @@ def cut_of(model: Any, threshold: str | float | None) -> Cut:
         choice = getattr(model, "threshold_choice_", None)
         told = f"{choice.sentence} " if choice is not None else ""
         return Cut(value, f"{told}The model's own threshold, {value:.6g}.")
-    given = _as_score(threshold)
-    if given is not None:
+    given = float("nan")
+    with suppress(ValueError):
+        given = float(threshold)
+    if np.isfinite(given):
         model.set_threshold(given)
         return Cut(given, f"Items that score above {given:.6g} are called positive.")
     text = str(threshold)
@@ -455,13 +449,3 @@ def cut_of(model: Any, threshold: str | float | None) -> Cut:
     value = float(model.threshold_)
     told = f"{model.threshold_choice_.sentence} The cut is a score of {value:.4g}."
     return Cut(value, told)
-
-
-def _as_score(threshold: str | float) -> float | None:
-    try:
-        value = float(threshold)
-    except ValueError:
-        return None
-    if not np.isfinite(value):
-        raise InvalidParameterError(f"threshold={threshold!r} must be {HOW_THRESHOLD}.")
-    return value

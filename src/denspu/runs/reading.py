@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -132,46 +132,40 @@ def _read_sources(options: RunOptions) -> tuple[Items, Items, list[SkippedItem]]
     """Return P, U, and what was skipped in both."""
     arguments = reading_arguments(options)
     kind: Any = options.kind or "auto"
-    if options.table is not None:
-        with _naming(options):
-            whole = read_items(options.table, kind=kind, **arguments)
-        y = join(whole).y  # refuses labels that cannot be learned from
-        return whole.take(y == 1), whole.take(y == 0), _skipped([whole])
     pair = options.positive or "", options.unlabeled or ""
-    with _naming(options):
-        P, U = read_pair(*pair, kind=kind, **arguments)
-    if len(P) < 2:
-        join(P, U)  # says that one positive is too few
-    return P, U, _skipped([P, U])
-
-
-@contextmanager
-def _naming(options: RunOptions) -> Iterator[None]:
-    """Let an error about a column kept aside name the option that asked for it."""
     try:
-        yield
-    except InvalidParameterError as error:
+        if options.table is not None:
+            sources = [read_items(options.table, kind=kind, **arguments)]
+        else:
+            sources = list(read_pair(*pair, kind=kind, **arguments))
+    except InvalidParameterError as error:  # of a column kept aside: name the option
         for name in ("groups", "time"):
-            start = f"aside={getattr(options, name)!r}"
-            if str(error).startswith(start):
+            if str(error).startswith(f"aside={getattr(options, name)!r}"):
                 told = str(error).replace("aside", name, 1)
                 raise InvalidParameterError(told) from None
         raise
+    skipped = []
+    for items in sources:
+        folder = Path(items.source).is_dir()
+        for item, reason in items.skipped:  # named so that it can be found again
+            name = os.path.join(items.source, item) if folder else item
+            named = name if folder or len(sources) == 1 else f"{items.source}: {item}"
+            skipped.append(SkippedItem(named, reason))
+    if options.table is not None:
+        (whole,) = sources
+        y = join(whole).y  # refuses labels that cannot be learned from
+        return whole.take(y == 1), whole.take(y == 0), skipped
+    P, U = sources
+    if len(P) < 2:
+        join(P, U)  # says that one positive is too few
+    return P, U, skipped
 
 
 def reading_arguments(options: RunOptions) -> dict[str, Any]:
     """Return the arguments of ``read_items`` that the options set."""
-    given = {
-        "image_size": options.image_size,
-        "label_column": options.label_column,
-        "id_column": options.id_column,
-        "text_column": options.text_column,
-        "vector_column": options.vector_column,
-        "columns": dict(options.columns),
-        "ids": options.ids,
-        "aside": _aside(options),
-        "verbose": options.verbose,
-    }
+    named = ("image_size", "label_column", "id_column", "text_column", "vector_column")
+    given = {name: getattr(options, name) for name in (*named, "ids", "verbose")}
+    given |= {"columns": dict(options.columns), "aside": _aside(options)}
     found = {name: value for name, value in given.items() if value}
     return {**found, "encoding": options.encoding}
 
@@ -189,18 +183,6 @@ def _aside(options: RunOptions) -> tuple[str, ...]:
             "table. Give a CSV or Parquet file, or leave --time out."
         )
     return ()
-
-
-def _skipped(sources: Sequence[Items]) -> list[SkippedItem]:
-    """Return what was skipped, named so that it can be found again."""
-    found = []
-    for items in sources:
-        folder = Path(items.source).is_dir()
-        for item, reason in items.skipped:
-            name = os.path.join(items.source, item) if folder else item
-            named = name if folder or len(sources) == 1 else f"{items.source}: {item}"
-            found.append(SkippedItem(named, reason))
-    return found
 
 
 # --- known negatives -----------------------------------------------------------------
@@ -337,16 +319,13 @@ def groups_of(items: Sequence[Items], wanted: str) -> tuple[list[NDArray[Any]], 
             f"{len(lonely):,} of {total:,} items {does(len(lonely), 'has', 'have')} no "
             f"group by {wanted!r}: each counts as a group of its own."
         )
-    found = [
-        np.array(
-            [
-                f"alone {number} {i}" if name is None else f"group {name}"
-                for i, name in enumerate(one)
-            ],
-            dtype=np.str_,
-        )
-        for number, one in enumerate(named)
-    ]
+    found = []
+    for number, one in enumerate(named):
+        words = [
+            f"alone {number} {i}" if name is None else f"group {name}"
+            for i, name in enumerate(one)
+        ]
+        found.append(np.array(words, dtype=np.str_))
     return found, told
 
 
