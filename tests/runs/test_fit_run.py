@@ -209,6 +209,22 @@ def test_a_known_share_inside_u_is_kept(tmp_path):
     assert facts.settings["prior_in_unlabeled"] == 0.25
 
 
+def test_a_known_share_of_all_items_is_what_the_method_means(tmp_path):
+    """56 of 140 are positive, and 40 of these are labelled."""
+    told = []
+    given = {"method": "nnpu", "prior": 0.4, "settings": {"epochs": 1}}
+    facts, _ = fit_run(
+        options(tmp_path, **given, **write_embeddings(tmp_path)),
+        tell=lambda word, said: told.append(word),
+    )
+    model = denspu.load(tmp_path / "run/model")
+    assert model.prior == pytest.approx(0.4)
+    assert facts.prior.value == pytest.approx((0.4 * 140 - 40) / 100)
+    assert facts.settings["prior_of"] == "all items"
+    assert told.count("note") == 1
+    assert not any("without a prior" in w for w in facts.warnings)
+
+
 def test_in_two_samples_a_known_share_is_that_of_u(tmp_path):
     given = {"method": "pusb", "settings": {"epochs": 1}, "scenario": "two-sample"}
     given |= write_embeddings(tmp_path)

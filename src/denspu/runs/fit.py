@@ -156,7 +156,7 @@ def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -
     asked = options.told()
     key = key_of(X, y, mask, known, groups, asked)
     if options.prior is not None:
-        asked.pop(PRIOR_OF)
+        asked = {name: value for name, value in asked.items() if name != PRIOR_OF}
         before = key_of(X, y, mask, known, groups, asked)
         if work.belongs_to(before):  # begun when prior was the share inside U
             options = replace(options, prior=None, prior_in_unlabeled=options.prior)
