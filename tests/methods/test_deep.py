@@ -12,10 +12,10 @@ from torch import nn
 
 from denspu._machine import MOMENT
 from denspu._registry import registry
-from denspu.encoders import IdentityEncoder, TabularEncoder
+from denspu.encoders import IdentityEncoder
 from denspu.exceptions import InvalidParameterError, UnusedInputWarning
 from denspu.methods import _deep
-from denspu.methods._deep import LARGE, SMALL, fresh_copy
+from denspu.methods._deep import LARGE, SMALL
 from denspu.methods.nnpu import NNPU
 
 pytestmark = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
@@ -42,29 +42,6 @@ def test_one_sample_puts_p_back_into_the_pool(blobs):
     assert task.positive.tolist() == list(range(40))
     assert task.unlabeled.tolist() == list(range(40, 140))
     assert task.pool.tolist() == list(range(140))
-
-
-def test_the_share_inside_u_follows_from_the_scenario(blobs):
-    model = watched(blobs, prior=0.6)
-    assert model.prior_ == 0.6
-    assert model.prior_in_unlabeled_ == pytest.approx((0.6 * 140 - 40) / 100)
-    model = watched(blobs, prior=0.6, scenario="two-sample")
-    assert (model.prior_, model.prior_in_unlabeled_) == (0.6, 0.6)
-
-
-def test_a_prior_below_the_labelled_share_is_refused(blobs):
-    with pytest.raises(InvalidParameterError, match=r"prior=0\.25 .* 40 of them"):
-        watched(blobs, prior=0.25)
-    watched(blobs, prior=0.25, scenario="two-sample")
-
-
-def test_known_negatives_and_groups_reach_the_task(blobs):
-    known = np.zeros(140, dtype=bool)
-    known[[90, 95]] = True
-    model = Watched(prior=0.6, network="linear", epochs=1, device="cpu")
-    model.fit(blobs.X, blobs.y, known_negative=known, groups=np.arange(140) // 2)
-    assert model.task_.known_negative.tolist() == [90, 95]
-    assert len(np.unique(model.task_.groups)) == 70
 
 
 METHODS = registry().of_kind("method").values()
@@ -189,13 +166,6 @@ def test_a_network_that_answers_in_a_column(blobs):
         watched(blobs, network=nn.Linear(3, 2))
 
 
-def test_a_fresh_copy_starts_statistics_anew():
-    layer = nn.BatchNorm1d(2)
-    layer.running_mean.fill_(5.0)
-    assert fresh_copy(layer).running_mean.tolist() == [0.0, 0.0]
-    assert layer.running_mean.tolist() == [5.0, 5.0]
-
-
 # --- rows -----------------------------------------------------------------------------
 
 
@@ -215,34 +185,3 @@ def test_an_encoder_puts_its_embedding_in_their_place(blobs):
     assert rows.std(axis=0) == pytest.approx(1, abs=1e-4)
     far = model.decision_function(blobs.X + 1)
     assert not np.allclose(far, model.decision_function(blobs.X))
-
-
-class Counted(IdentityEncoder):
-    """An encoder that counts its fits."""
-
-    fits = 0
-
-    def fit(self, X, y=None):
-        type(self).fits += 1
-        return super().fit(X, y)
-
-
-def test_a_frozen_encoder_is_not_fitted_again(blobs):
-    from sklearn.frozen import FrozenEstimator
-
-    encoder = Counted().fit(blobs.X)
-    Counted.fits = 0
-    model = watched(blobs, encoder=FrozenEstimator(encoder))
-    assert Counted.fits == 0
-    assert model.decision_function(blobs.X).shape == (140,)
-
-
-def test_gaps_are_allowed_where_the_encoder_takes_them(blobs):
-    X = blobs.X.copy()
-    X[3, 1] = np.nan
-    for encoder in (None, "tabular", TabularEncoder()):
-        model = NNPU(prior=0.6, encoder=encoder, network="linear", epochs=1)
-        assert model.__sklearn_tags__().input_tags.allow_nan
-        model.fit(X, blobs.y)
-    with pytest.raises(ValueError, match="NaN"):
-        NNPU(prior=0.6, encoder="identity", network="linear").fit(X, blobs.y)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import sklearn
-from sklearn.decomposition import PCA
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import OneHotEncoder
 
@@ -67,15 +65,6 @@ def test_plain_objects_serve_as_all_five_parts(blobs):
         random_state=0,
     ).fit(blobs.X, blobs.y)
     assert np.mean(model.predict(blobs.X) == blobs.truth) > 0.95
-
-
-def test_pandas_output_of_transformers_is_welcome(blobs):
-    with sklearn.config_context(transform_output="pandas"):
-        model = DensPU(refiner=None, random_state=0).fit(blobs.X, blobs.y)
-        frame = DensPU(encoder=PCA(2), refiner=None, random_state=0)
-        frame.fit(blobs.X, blobs.y)
-    assert np.mean(model.predict(blobs.X) == blobs.truth) > 0.9
-    assert frame.stages_["encode"].facts["dimension"] == 2
 
 
 def test_sparse_output_of_an_encoder_is_refused_by_name(blobs):

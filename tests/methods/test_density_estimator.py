@@ -46,13 +46,6 @@ def test_known_negatives_join(data):
     assert known[model.negative_index_].sum() == known.sum()
 
 
-def test_the_width_of_the_kernel_follows_the_data():
-    rng = np.random.default_rng(10)
-    tight = kernel_density(rng.normal(scale=0.1, size=(200, 2)), None, rng)
-    wide = kernel_density(rng.normal(scale=3.0, size=(200, 2)), None, rng)
-    assert tight.bandwidth < 0.3 < wide.bandwidth
-
-
 def test_groups_are_held_out_together():
     """Copies of a row in a group: one by one they would ask for the least width."""
     rng = np.random.default_rng(10)
@@ -94,9 +87,3 @@ def test_columns_are_few_and_of_variance_one():
     assert few.var(axis=0).mean() == pytest.approx(1)
     assert few_columns(Z, 8, 0).shape == (50, 8)
     assert few_columns(np.ones((4, 2)), 8, 0).shape == (4, 2)
-
-
-def test_max_dims_reaches_the_density(data):
-    model = DensityEstimator(max_dims=1, prior=0.5, random_state=10)
-    model.fit(data.X, data.y)
-    assert model.density_.n_features_in_ == 1

@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from denspu import make
-from denspu._random import Randomness
 from denspu.exceptions import InvalidParameterError
 from denspu.methods import _classical
 from denspu.methods._classical import (
@@ -23,7 +22,6 @@ from denspu.methods._classical import (
     default_estimator,
     learn_calibration,
     margins,
-    seed_inner,
     weight_argument,
 )
 from denspu.methods.rank_pruning import noise_rate
@@ -53,15 +51,6 @@ def test_margins_are_log_odds_of_class_one():
     np.testing.assert_allclose(margins(model, X), logit(expected))
     linear = LogisticRegression().fit(X, np.arange(8) > 3)
     np.testing.assert_allclose(expit(margins(linear, X)), linear.predict_proba(X)[:, 1])
-
-
-def test_what_stands_inside_a_pipeline_is_seeded():
-    pipe = make_pipeline(StandardScaler(), RandomForestClassifier())
-    seed_inner(pipe, Randomness(1), "a")
-    first = pipe[-1].random_state
-    assert first is not None
-    seed_inner(pipe, Randomness(2), "a")
-    assert pipe[-1].random_state == first  # what has a seed keeps it
 
 
 def test_a_pipeline_gives_the_same_answer_twice(blobs):
@@ -124,24 +113,6 @@ def test_cross_calibration_leaves_the_own_fold_out():
 
     assert gap(own) > 0
     assert gap(others) < gap(own)
-
-
-def test_out_of_fold_scores_come_from_others(make_blobs):
-    """A classifier that learns rows by heart knows nothing of rows held out."""
-    seen = []
-
-    class Heart(LogisticRegression):
-        def fit(self, X, y, sample_weight=None):
-            self.rows_ = {row.tobytes() for row in X}
-            return super().fit(X, y, sample_weight)
-
-        def decision_function(self, X):
-            seen.append(sum(row.tobytes() in self.rows_ for row in X))
-            return super().decision_function(X)
-
-    data = make_blobs(seed=10)
-    make("rank_pruning", estimator=Heart(), random_state=10).fit(data.X, data.y)
-    assert seen[:3] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("key", ["elkan_noto", "rank_pruning"])

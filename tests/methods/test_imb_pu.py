@@ -57,12 +57,3 @@ def test_it_learns_and_finds_more_of_the_rare_class(pu):
 def test_the_target_reaches_the_training(pu):
     called = [fit(pu, balanced_prior=t).predict(pu.X).mean() for t in (0.2, 0.5, 0.8)]
     assert called[0] < called[1] < called[2]
-
-
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
-@pytest.mark.parametrize("setting", [{"gamma": 0.1}, {"beta": 0.3}])
-def test_the_step_back_has_its_settings(pu, setting):
-    flexible = {**USUAL, "prior": 0.4, "network": "mlp", "epochs": 25, "lr": 1e-3}
-    X, y = pu.X[:60], pu.y[:60]
-    plain, other = (ImbPU(**flexible, **s).fit(X, y) for s in ({}, setting))
-    assert plain.history_.column("loss") != other.history_.column("loss")

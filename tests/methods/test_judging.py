@@ -8,7 +8,6 @@ from scipy.stats import norm
 from tests.small import small
 
 from denspu import make, make_pu
-from denspu.exceptions import InvalidParameterError
 
 pytestmark = pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
 
@@ -93,14 +92,6 @@ def test_a_given_prior_of_two_samples_is_that_of_u(key):
     assert nearly(model.evidence_.prior_in_unlabeled, INSIDE)
     assert nearly(model.prior_, INSIDE)
     assert nearly(getattr(model, "prior_in_unlabeled_", INSIDE), INSIDE)
-
-
-def test_a_given_prior_that_the_labels_contradict_stops_before_the_fit():
-    """60 of 360 rows are labelled; the fit alone would see 30 and go on."""
-    model = small("nnpu", prior=0.15, random_state=0)
-    with pytest.raises(InvalidParameterError, match=r"60 of them \(0.1667\)"):
-        model.fit(X, Y, holdout=0.5)
-    assert not hasattr(model, "module_")
 
 
 def test_a_given_flip_rate_is_that_of_all_labels():

@@ -8,12 +8,10 @@ from scipy.sparse import csr_array
 
 from denspu.methods.label_propagation import (
     LabelPropagation,
-    draw_sources,
     farthest,
     gfhf,
     llgc,
     path_distance,
-    symmetric_graph,
 )
 
 
@@ -46,23 +44,6 @@ def test_a_positive_on_an_island_does_not_make_all_rows_equal():
     np.testing.assert_allclose(distance, [2, 2.5, 3, 2])
 
 
-def test_many_sources_are_taken_in_parts(monkeypatch):
-    graph = chain(np.linspace(0.2, 1, 29), 30)
-    whole = path_distance(graph, np.arange(10))
-    monkeypatch.setattr("denspu.methods.label_propagation.SOURCES", 3)
-    np.testing.assert_allclose(path_distance(graph, np.arange(10)), whole)
-
-
-def test_sources_are_all_of_p_or_a_draw():
-    rng = np.random.default_rng(0)
-    few = np.arange(0, 1_000, 2)
-    assert draw_sources(few, rng) is few
-    many = np.arange(0, 1_004, 2)
-    drawn = draw_sources(many, rng)
-    assert len(drawn) == len(set(drawn)) == 500
-    assert set(drawn) < set(many)
-
-
 def test_an_island_of_positives_that_were_not_drawn_is_not_negative():
     """Rows 4 to 6 hold a positive that is no source, 7 and 8 none."""
     graph = chain([1, 1, 1, 0, 1, 1, 0, 1], 9)
@@ -91,12 +72,6 @@ def test_the_number_of_sources_is_limited_and_seeded(data, monkeypatch):
     assert started[0] == started[1] != started[2]
 
 
-def test_the_graph_joins_rows_if_either_is_near():
-    graph = symmetric_graph(np.array([[0.9], [0.8], [0.7]]), np.array([[1], [2], [1]]))
-    expected = [[0, 0.9, 0], [0.9, 0, 0.8], [0, 0.8, 0]]
-    np.testing.assert_allclose(graph.toarray(), expected)
-
-
 def test_llgc_agrees_with_its_closed_form():
     rng = np.random.default_rng(0)
     W = np.triu(rng.random((8, 8)), 1)
@@ -117,13 +92,6 @@ def test_gfhf_agrees_with_its_closed_form():
     inner = np.linalg.solve(laplacian[2:, 2:], W[2:, :2] @ start[:2])
     found, _ = gfhf(csr_array(W), start, 0.5, 1e-13, 10_000)
     np.testing.assert_allclose(found, [1, -1, *inner], atol=1e-8)
-
-
-def test_rounds_are_counted_and_limited():
-    graph = chain(np.ones(19), 20)
-    start = np.r_[1.0, np.zeros(18), -1.0]
-    assert gfhf(graph, start, 0.5, 1e-12, 3)[1] == 3
-    assert gfhf(graph, start, 0.5, 1e-2, 500)[1] < 500
 
 
 @pytest.fixture

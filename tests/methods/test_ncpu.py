@@ -163,14 +163,6 @@ def test_a_confident_negative_is_taught_as_negative_for_the_step():
     assert (both.labels == 0.8).all()  # the label itself stays
 
 
-def test_only_the_online_network_gets_a_slope():
-    both = pair()
-    loss(weight=50.0)(both, batch())["loss"].backward()
-    assert all(weight.grad is None for weight in both.target.parameters())
-    assert all(weight.grad is not None for weight in both.online.parameters())
-    assert all(weight.grad is not None for weight in both.predictor.parameters())
-
-
 # --- what users may get wrong --------------------------------------------------------
 
 
@@ -178,15 +170,3 @@ def test_a_network_without_a_last_layer(some):
     model = NcPU(network=torch.nn.Flatten(0))
     with pytest.raises(InvalidParameterError, match=r"has no nn\.Linear"):
         model.fit(some.X, some.y)
-
-
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
-def test_the_preset_of_views_reaches_the_training(tiny_images):
-    X, y = tiny_images
-    scores = [
-        NcPU(epochs=2, network="linear", augment=name, random_state=10, device="cpu")
-        .fit(X, y)
-        .decision_function(X)
-        for name in ("natural", "none")
-    ]
-    assert not np.allclose(*scores)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.covariance import EllipticEnvelope
 
 from denspu._registry import registry
 from denspu.detectors import IsolationForest
@@ -23,14 +22,6 @@ def test_every_detector_can_be_used(data, detector):
     hidden = data.y == 0
     least = 0.75 if detector == "sphere_density" else 0.9  # it knows directions only
     assert np.mean(model.predict(data.X[hidden]) == data.truth[hidden]) > least
-
-
-def test_a_detector_of_the_users_own(data):
-    model = OneClass(detector=EllipticEnvelope(), prior=0.5, random_state=10)
-    hidden = data.y == 0
-    called = model.fit(data.X, data.y).predict(data.X[hidden])
-    assert np.mean(called == data.truth[hidden]) > 0.9
-    assert model.detector_.random_state is not None
 
 
 def test_the_prior_sets_the_cut(data):
@@ -66,8 +57,3 @@ def test_held_out_groups_are_kept_apart(data):
     alone = model.fit(X, y).cut_
     together = model.fit(X, y, groups=groups).cut_
     assert together < alone
-
-
-def test_detectors_of_p_do_not_see_u(data):
-    model = OneClass(prior=0.5, random_state=10).fit(data.X, data.y)
-    assert len(model.detector_.reference_) == 60

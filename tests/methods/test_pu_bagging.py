@@ -42,13 +42,6 @@ def test_scores_out_of_bag_come_from_bags_without_the_row(data):
     np.testing.assert_allclose(model.oob_scores_[count > 0], by_others[count > 0])
 
 
-def test_new_rows_are_judged_by_the_mean_of_all_bags(data):
-    model = PUBagging(n_bags=4, prior=0.5, random_state=10).fit(data.X, data.y)
-    Z = model.scale_(model.encoder_.transform(data.X))
-    mean = np.mean([m.decision_function(Z) for m in model.estimators_], axis=0)
-    np.testing.assert_allclose(model.decision_function(data.X), mean - model.cut_)
-
-
 @pytest.mark.parametrize(("size", "rows"), [("positives", 40), (25, 25), (0.5, 80)])
 def test_bag_sizes(data, size, rows):
     sizes = []

@@ -111,14 +111,6 @@ def test_no_group_is_split(some, monkeypatch):
     assert not set(groups[judges]) & set(groups[learners])
 
 
-def test_one_group_cannot_be_parted(some, monkeypatch):
-    groups = np.zeros(len(some.y), dtype=int)
-    model, (judges, learners) = judges_and_learners(monkeypatch, some, groups=groups)
-    assert model.held_out_ == 0
-    assert judges.all()
-    assert learners.any()
-
-
 # --- an episode ----------------------------------------------------------------------
 
 

@@ -59,16 +59,6 @@ def test_the_rate_is_found_and_hidden_positives_are_left_out(make_blobs):
     assert np.mean(model.predict(data.X[hidden]) == data.truth[hidden]) > 0.95
 
 
-def test_a_given_rate_is_used(make_blobs):
-    data = make_blobs(seed=10, n_labeled=60, n_hidden=60, n_negative=120, far=3.0)
-    model = RankPruning(noise_rate=0.5, random_state=10).fit(data.X, data.y)
-    assert model.noise_rate_ == 0.5
-    assert len(model.pruned_) == 60
-    none = RankPruning(noise_rate=0.0, random_state=10).fit(data.X, data.y)
-    assert len(none.pruned_) == 0
-    assert none.predict(data.X).mean() < model.predict(data.X).mean()
-
-
 def test_positives_weigh_more_the_fewer_carry_a_label(make_blobs):
     seen = []
 

@@ -9,9 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from denspu.exceptions import FewRowsWarning
 from denspu.methods.rocchio_svm import (
     RocchioSVM,
-    clustered,
     on_unit_sphere,
-    prototype,
     rocchio,
 )
 
@@ -42,12 +40,6 @@ def build(**parameters):
     return RocchioSVM(encoder="identity", random_state=10, **parameters)
 
 
-def test_prototypes_by_hand():
-    P, U = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 3.0]])
-    np.testing.assert_allclose(prototype(P, U, 16, 4), [16, -8])
-    np.testing.assert_allclose(prototype(U, P, 16, 4), [-4, 32])
-
-
 def test_the_score_is_a_difference_of_cosines():
     rng = np.random.default_rng(0)
     unit = on_unit_sphere(rng.normal(size=(30, 4)))
@@ -60,18 +52,6 @@ def test_the_score_is_a_difference_of_cosines():
     np.testing.assert_allclose(rocchio(unit, P, U, 16, 4), expected, atol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1)
     assert np.isfinite(on_unit_sphere(np.zeros((2, 3)))).all()
-
-
-def test_clusters_only_take_rows_away():
-    rng = np.random.default_rng(0)
-    unit = on_unit_sphere(rng.normal(size=(60, 4)))
-    P, U = unit[:20], unit[20:]
-    first = rocchio(unit, P, U, 16, 4)
-    negative = unit[first <= 0]
-    second = clustered(unit, P, [negative[::2], negative[1::2]], 16, 4, first)
-    assert ((second <= 0) <= (first <= 0)).all()
-    one = clustered(unit, P, [U], 16, 4, first)
-    np.testing.assert_array_equal(one <= 0, first <= 0)
 
 
 def test_rounds_add_negatives(data):
@@ -106,12 +86,6 @@ def test_rounds_end_when_few_join(step, n, rounds, monkeypatch):
     monkeypatch.setattr(Creeping, "step", step)
     model = build(estimator=Creeping(), max_rounds=9).fit(X, y)
     assert model.n_rounds_ == rounds
-
-
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
-def test_a_single_row_still_joins_where_u_is_small(data):
-    model = build(estimator=Creeping(), max_rounds=9).fit(data.X, data.y)
-    assert model.n_rounds_ == 9
 
 
 def test_the_first_is_kept_where_the_last_rejects_too_much(data):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import roc_auc_score
 
 from denspu import make
 from denspu.exceptions import InvalidParameterError
@@ -114,13 +113,6 @@ def test_the_answer_is_the_mean_of_the_teachers(some):
     assert len(answers) == 2
     assert torch.allclose(model.module_(x), (answers[0] + answers[1]) / 2)
     assert not torch.allclose(answers[0], answers[1])
-
-
-def test_no_time_to_agree_leaves_the_students(some):
-    model = fitted(some, **LINEAR, warmup=1.0, growing=1.0)
-    hidden = some.y == 0
-    scores = model.decision_function(some.X[hidden])
-    assert roc_auc_score(some.truth[hidden], scores) > 0.8
 
 
 @pytest.mark.parametrize("paces", [0.1, (0.1,), (0.1, 0.6), ("a", 0.1)])

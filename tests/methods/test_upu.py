@@ -39,17 +39,6 @@ def test_training_ends_when_the_risk_is_negative(pu):
     assert stopped.epochs_ == {"upu": len(risks)}
 
 
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
-def test_the_stop_can_be_moved_and_switched_off(pu):
-    early = fit(pu, epochs=20, lr=0.02, stop_below=0.49)
-    late = fit(pu, epochs=20, lr=0.02, stop_below=None)
-    assert len(early.history_) < len(late.history_) == 20
-    settings = {**WIDE, "lr": 1e-3}
-    model = UPU(epochs=40, stop_below=None, **settings).fit(pu.X[:60], pu.y[:60])
-    assert len(model.history_) == 40
-    assert model.history_.last["loss"] < 0
-
-
 # --- the closed form on Gaussian bumps -----------------------------------------------
 
 
@@ -94,19 +83,6 @@ def test_the_weights_are_those_of_the_formula(rings):
     np.testing.assert_allclose(model.decision_function(rings.X), wanted, atol=2e-3)
 
 
-def test_no_weights_have_a_lower_risk():
-    rng = np.random.default_rng(12)
-    P, U = rng.normal(1, 1, (30, 4)), rng.normal(0, 1, (80, 4))
-    gram, of_pool = moments([U[:50], U[50:]])
-    best = least_risk(gram, P.mean(axis=0), of_pool, 0.4, 0.1)
-
-    def risk(w):
-        loss = -0.4 * np.mean(P @ w) + np.mean((U @ w + 1) ** 2) / 4
-        return loss + 0.1 / 4 * w @ w
-
-    assert all(risk(best) < risk(best + 0.1 * rng.normal(size=4)) for _ in range(50))
-
-
 def test_the_held_out_risk_is_counted_on_rows_left_out():
     rng = np.random.default_rng(13)
     P, U = rng.normal(1, 1, (40, 3)), rng.normal(0, 1, (90, 3))
@@ -126,20 +102,6 @@ def test_one_group_of_positives_leaves_nothing_to_hold_out(rings):
     model.fit(rings.X, rings.y, groups=groups)
     assert np.isnan(model.choice_.risk)
     assert np.isfinite(model.decision_function(rings.X)).all()
-
-
-def test_no_group_is_split_when_width_and_ridge_are_chosen(rings, monkeypatch):
-    groups = np.arange(len(rings.y)) // 4
-    seen = []
-
-    def watched(positive, given, folds, rng):
-        seen.append(given)
-        return np.zeros(len(positive), dtype=int)
-
-    monkeypatch.setattr("denspu.methods.upu.make_folds", watched)
-    model = UPU(prior=0.5, random_state=10, device="cpu")
-    model.fit(rings.X, rings.y, groups=groups)
-    assert len(np.unique(seen[0])) == 100
 
 
 @pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")

@@ -55,27 +55,6 @@ def test_log_odds_go_on_above_the_maximum():
     assert slope[0] == pytest.approx(slope[1], rel=1e-3)
 
 
-def test_it_has_no_prior(model):
-    assert "prior" not in model.get_params()
-    assert not hasattr(model, "prior_")
-    with pytest.raises(TypeError, match="prior"):
-        VPU(prior=0.5)
-
-
-def test_batches_hold_as_many_positives_as_others(pu, monkeypatch):
-    sizes = set()
-    real = vpu.VPULoss.__call__
-
-    def watched(self, module, batch):
-        sizes.add((len(batch[0]), len(batch[1])))
-        return real(self, module, batch)
-
-    monkeypatch.setattr(vpu.VPULoss, "__call__", watched)
-    fit(pu, epochs=1, batch_size=50)
-    fit(pu, epochs=1, batch_size=1000, validation=0.0)
-    assert sizes == {(50, 50), (240, 240)}
-
-
 def test_held_out_rows_are_not_learned_from(pu, monkeypatch):
     kept, seen = {}, set()
     split_off, real = Task.split_off, vpu.VPULoss.__call__
@@ -145,20 +124,3 @@ def test_without_validation_the_last_epoch_stands(pu):
     model = fit(pu, validation=0.0, epochs=5)
     assert "held_out" not in model.history_.last
     assert len(model.history_) == 5
-
-
-def test_the_top_by_positives_is_their_mean(pu):
-    by_max, by_mean = fit(pu, top="max"), fit(pu)
-    assert by_mean.top_ < by_max.top_
-    assert by_mean.predict(pu.X).mean() >= by_max.predict(pu.X).mean()
-    assert fit(pu, top="positives", validation=0.0, epochs=2).top_ < 0
-
-
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
-def test_two_positives_and_one_group_are_enough(pu):
-    y = np.zeros(240, dtype=int)
-    y[np.flatnonzero(pu.y)[:2]] = 1
-    model = VPU(network="linear", epochs=2, device="cpu", random_state=10)
-    assert np.isfinite(model.fit(pu.X, y).decision_function(pu.X)).all()
-    model.fit(pu.X, y, groups=np.zeros(240))
-    assert "held_out" not in model.history_.last

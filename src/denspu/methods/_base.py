@@ -23,6 +23,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from denspu._frame import Frame
+from denspu._machine import resolve_device
 from denspu._parameters import (
     About,
     Configured,
@@ -35,7 +36,13 @@ from denspu._parameters import (
     setting,
 )
 from denspu._random import Randomness
-from denspu._registry import settings_of
+from denspu._registry import (
+    give_time,
+    prepare_part,
+    refuse_kind,
+    resolve_part,
+    settings_of,
+)
 from denspu._scores import HiddenPositive
 from denspu._share import Counts, Share
 from denspu._typing import FloatArray, IntArray, RandomState
@@ -451,6 +458,25 @@ class EncoderPU(PUClassifier):
     random_state: RandomState = setting(None, doc="Makes a fit repeatable.")
     device: str = setting("auto", doc="Where networks are trained, if there are any.")
     verbose: int = setting(0, Whole(0), doc="1 shows what takes long.")
+
+    def _learn_encoder(
+        self,
+        chosen: Any,
+        data: PUInput,
+        randomness: Randomness,
+        seconds: float | None = None,
+    ) -> None:
+        """Leave ``encoder_`` behind: built, seeded, fitted or taken from a folder."""
+        self.encoder_: Any = prepare_part(
+            resolve_part(chosen, "encoder", argument="encoder"),
+            randomness,
+            "encoder",
+            device=str(resolve_device(self.device)),
+            verbose=self.verbose,
+        )
+        refuse_kind(self.encoder_, data.kind, "encoder")
+        give_time(self.encoder_, seconds)
+        self.encoder_ = fit_encoder(self.encoder_, data, self.checkpoint)
 
 
 # --- what an encoder has learned stays in a folder: a fit that was cut off goes on ---

@@ -43,7 +43,7 @@ from denspu._validation import PUInput, take_rows
 from denspu.base import in_fixed_rows
 from denspu.data.kinds import kind_of
 from denspu.exceptions import FewRowsWarning, InvalidParameterError, SelectionWarning
-from denspu.methods._base import EncoderPU, fit_encoder
+from denspu.methods._base import EncoderPU
 from denspu.methods._evidence import doubtful_share, resolve_prior
 
 KERNEL_ROWS = 10_000
@@ -72,15 +72,7 @@ class EmbeddingPU(EncoderPU):
         if isinstance(chosen, str) and chosen == "auto":
             on_gpu = self.device_.startswith("cuda")
             chosen = kind_of(data.kind).default_encoder(data.X, on_gpu)
-        self.encoder_ = prepare_part(
-            resolve_part(chosen, "encoder", argument="encoder"),
-            randomness,
-            "encoder",
-            device=self.device_,
-            verbose=self.verbose,
-        )
-        refuse_kind(self.encoder_, data.kind, "encoder")
-        self.encoder_ = fit_encoder(self.encoder_, data, self.checkpoint)
+        self._learn_encoder(chosen, data, randomness)
         self._learn(self._vectors(data.X), data, randomness)
 
     @abstractmethod

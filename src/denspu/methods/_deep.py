@@ -19,13 +19,12 @@ from torch import Tensor, nn
 from denspu._machine import Deadline, resolve_device
 from denspu._parameters import About, InstanceOf, Number, OneOf, Part, Whole, setting
 from denspu._random import Randomness
-from denspu._registry import give_time, prepare_part, refuse_kind, resolve_part
 from denspu._typing import FloatArray, Scenario
 from denspu._validation import PUInput
 from denspu.base import forget
 from denspu.data.kinds import kind_of
 from denspu.exceptions import InvalidParameterError
-from denspu.methods._base import EncoderPU, fit_encoder
+from denspu.methods._base import EncoderPU
 from denspu.methods._evidence import (
     doubtful_share,
     prior_setting,
@@ -199,17 +198,7 @@ class DeepPU(EncoderPU):
     ) -> Tensor:
         """Learn how rows become tensors, and return them packed."""
         if self.encoder is not None:
-            encoder = resolve_part(self.encoder, "encoder", argument="encoder")
-            self.encoder_ = prepare_part(
-                encoder,
-                randomness,
-                "encoder",
-                device=self.device_,
-                verbose=self.verbose,
-            )
-            refuse_kind(self.encoder_, data.kind, "encoder")
-            give_time(self.encoder_, seconds)
-            self.encoder_ = fit_encoder(self.encoder_, data, self.checkpoint)
+            self._learn_encoder(self.encoder, data, randomness, seconds)
             Z = self._embed(data.X).astype(np.float32)
             self.centre_ = Z.mean(axis=0)
             self.spread_ = Z.std(axis=0) + 1e-6

@@ -18,7 +18,9 @@ class ImbPU(NNPU):
     Descend on nnPU's risk as if the population held another share of positives.
     """
 
-    about = About(key="imb_pu", paper="Su et al. 2021, ImbalancednnPU")
+    about = About(
+        key="imb_pu", paper="Su et al. 2021, ImbalancednnPU", reference_licence="MIT"
+    )
 
     balanced_prior: float = setting(
         0.5,

@@ -25,7 +25,12 @@ class PUSB(NNPU):
     ones are also the surer ones. The score is then biased and its order is not.
     """
 
-    about = About(key="pusb", paper="Kato et al. 2019, PUSB", assumption="SAR")
+    about = About(
+        key="pusb",
+        paper="Kato et al. 2019, PUSB",
+        reference_licence="MIT",
+        assumption="SAR",
+    )
 
     def _parts(
         self, positive: Tensor, pool: Tensor, prior: float

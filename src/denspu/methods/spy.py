@@ -15,6 +15,7 @@ from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.base import in_fixed_rows
 from denspu.methods._classical import EstimatorPU, EstimatorTask
+from denspu.methods.biased_svm import criterion
 
 LEAST_SPREAD = 1e-2
 """Share of the mean variance that is added to every variance of naive Bayes."""
@@ -150,17 +151,8 @@ def em(
 def best_by_recall(
     models: list[GaussianBayes], Z: FloatArray, positive: BoolArray
 ) -> GaussianBayes:
-    """Return the model with the largest r² / P(f = 1), which needs no negatives.
-
-    With r the recall and p the precision it is p · r over the share of positives, a
-    constant (Lee and Liu 2003).
-    """
-
-    def quality(model: GaussianBayes) -> float:
-        called = model.decision_function(Z) > 0
-        return float(called[positive].mean() ** 2 / max(called.mean(), 1e-9))
-
-    return max(models, key=quality)
+    """Return the model with the best criterion (Lee and Liu 2003)."""
+    return max(models, key=lambda m: criterion(m.decision_function(Z) > 0, positive))
 
 
 def mark_positives(
