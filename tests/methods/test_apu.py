@@ -82,12 +82,6 @@ def test_weights_come_from_the_first_network(pu, monkeypatch):
     assert likely < -0.7  # a row that is likely negative gets a low answer
 
 
-def test_purr_has_one_network(pu):
-    model = fit(pu, epochs=2)
-    assert model.epochs_ == {"apu": 2}
-    assert model.first_history_ is None
-
-
 def test_apnu_with_rho_one_is_wuu(pu):
     one = fit(pu, variant="apnu", rho=1.0, epochs=5)
     two = fit(pu, variant="wuu", epochs=5)

@@ -7,7 +7,6 @@ import pytest
 from sklearn.svm import SVC
 
 from denspu import make_pu
-from denspu.exceptions import InvalidParameterError
 from denspu.methods import biased_svm
 from denspu.methods.biased_svm import BiasedSVM, Costs, criterion
 
@@ -95,10 +94,3 @@ def test_known_negatives_cost_as_much_as_p(pu):
     assert told.decision_function(pu.X[known]).mean() < (
         without.decision_function(pu.X[known]).mean()
     )
-
-
-def test_a_classifier_that_cannot_weigh_rows_is_refused(pu):
-    from sklearn.neighbors import KNeighborsClassifier
-
-    with pytest.raises(InvalidParameterError, match="cannot weigh rows"):
-        BiasedSVM(estimator=KNeighborsClassifier(), device="cpu").fit(pu.X, pu.y)

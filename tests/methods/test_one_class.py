@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from denspu._registry import registry
 from denspu.detectors import IsolationForest
 from denspu.methods.one_class import OneClass
 
@@ -15,8 +14,8 @@ def data(make_blobs):
     return make_blobs(seed=10, n_labeled=60, n_hidden=60, n_negative=120, far=4.0)
 
 
-@pytest.mark.parametrize("detector", registry().of_kind("detector"))
-def test_every_detector_can_be_used(data, detector):
+@pytest.mark.parametrize("detector", ["knn", "sphere_density"])
+def test_other_detectors_can_be_used(data, detector):
     model = OneClass(detector=detector, prior=0.5, random_state=10)
     model.fit(data.X, data.y)
     hidden = data.y == 0

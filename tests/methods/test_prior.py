@@ -56,16 +56,6 @@ def test_a_prior_below_the_labelled_share_is_refused():
         resolve_prior(0.1, data(), "one-sample", Randomness(0))
 
 
-def test_a_prior_that_is_refused_leaves_the_last_fit_as_it_was():
-    given = data()
-    y = given.positive.astype(int)
-    model = make("nnpu", prior=0.3, epochs=2, random_state=0).fit(given.X, y)
-    before = model.decision_function(given.X)
-    with pytest.raises(InvalidParameterError, match="carry a label already"):
-        model.set_params(prior=0.05).fit(given.X, y)
-    assert np.array_equal(model.decision_function(given.X), before)
-
-
 @pytest.mark.parametrize(
     ("key", "without", "with_it"),
     [

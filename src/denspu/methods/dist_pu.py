@@ -73,13 +73,13 @@ class MainLoss(InParts):
         return in_parts(module, x, self.parts).float().clamp(-CLAMP, CLAMP)
 
 
+@dataclass(eq=False)
 class MainPhase(Hook):
     """Fill the bank from the warmed-up network; raise the weight of the entropy."""
 
-    def __init__(self, task: Task, loss: MainLoss, most: float) -> None:
-        self.task = task
-        self.loss = loss
-        self.most = most
+    task: Task
+    loss: MainLoss
+    most: float
 
     def on_train_start(self, state: TrainState) -> None:
         """Write the first pseudo-labels."""

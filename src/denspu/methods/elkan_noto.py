@@ -81,7 +81,7 @@ class ElkanNoto(EstimatorPU):
         fold = task.folds(self.folds, self.scenario)
         scores = task.out_of_fold(labelled, fold, "g")
         g = cross_calibrated(self.calibration, scores, labelled, fold)
-        self.label_frequency_ = label_frequency(g[labelled])
+        self.label_frequency_ = float(np.clip(g[labelled].mean(), MARGIN, 1 - MARGIN))
         self.ratio_ = self._ratio(task)
         if self.variant == "weighted":
             self.estimator_ = self._reweighted(g, task)
@@ -118,11 +118,6 @@ class ElkanNoto(EstimatorPU):
             probability = hidden_weight(g, self.ratio_)
         odds = logit(np.clip(probability, MARGIN, 1 - MARGIN))
         return np.asarray(odds + TIE * np.tanh(scores / self.spread_))
-
-
-def label_frequency(g: FloatArray) -> float:
-    """Return e1: the mean of g over held-out labelled positives, inside (0, 1)."""
-    return float(np.clip(np.mean(g), MARGIN, 1 - MARGIN))
 
 
 def hidden_weight(g: FloatArray, ratio: float) -> FloatArray:

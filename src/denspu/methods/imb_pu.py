@@ -22,6 +22,8 @@ class ImbPU(NNPU):
         key="imb_pu", paper="Su et al. 2021, ImbalancednnPU", reference_licence="MIT"
     )
 
+    _stream = "imb_pu"
+
     balanced_prior: float = setting(
         0.5,
         Number(0, 1, "neither"),

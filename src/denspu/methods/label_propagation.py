@@ -96,10 +96,14 @@ class LabelPropagation(EmbeddingPU):
         self.width_ = float(np.median(distance[:, -1])) or 1.0
         graph = symmetric_graph(self._similar(distance), index)
         positive = np.flatnonzero(data.positive)
-        sources = draw_sources(positive, randomness.numpy("sources"))
+        sources, rng = positive, randomness.numpy("sources")
+        if len(positive) > MOST_SOURCES:
+            sources = np.sort(rng.choice(positive, MOST_SOURCES, replace=False))
         self.distance_ = path_distance(graph, positive, sources)
         free = data.unlabeled & ~data.known_negative
-        chosen = farthest(self.distance_, free, self._wanted(data.positive, free))
+        wanted = round(self.negative_ratio * len(positive))
+        wanted = max(1, min(wanted, int(MOST_NEGATIVES * free.sum())))
+        chosen = farthest(self.distance_, free, wanted)
         known = np.flatnonzero(data.known_negative)
         self.negative_index_ = np.union1d(chosen, known)
         start = data.positive.astype(np.float64)
@@ -108,10 +112,6 @@ class LabelPropagation(EmbeddingPU):
         self.values_, self.n_iter_ = spread(
             graph, start, self.alpha, self.tol, self.max_iter
         )
-
-    def _wanted(self, positive: BoolArray, free: BoolArray) -> int:
-        wanted = round(self.negative_ratio * int(positive.sum()))
-        return max(1, min(wanted, int(MOST_NEGATIVES * free.sum())))
 
     def _search(
         self, Z: FloatArray, exclude_self: bool = False
@@ -144,13 +144,6 @@ def symmetric_graph(similarity: FloatArray, index: IntArray) -> csr_array:
     rows = np.repeat(np.arange(n), k)
     one_way = csr_array((similarity.ravel(), (rows, index.ravel())), shape=(n, n))
     return csr_array(one_way.maximum(one_way.T))
-
-
-def draw_sources(positive: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return the rows that paths start from: all of P, or a draw from many."""
-    if len(positive) <= MOST_SOURCES:
-        return positive
-    return np.sort(rng.choice(positive, MOST_SOURCES, replace=False))
 
 
 def path_distance(

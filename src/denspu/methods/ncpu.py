@@ -253,13 +253,13 @@ class NcLoss:
         ) / 2
 
 
+@dataclass(eq=False)
 class SlowTarget(Hook):
     """Let the second network follow, and labels move after the warm-up."""
 
-    def __init__(self, pair: OnlineAndTarget, warmup: float, decay: float) -> None:
-        self.pair = pair
-        self.warmup = warmup
-        self.decay = decay
+    pair: OnlineAndTarget
+    warmup: float
+    decay: float
 
     def on_epoch_start(self, state: TrainState) -> None:
         """Let labels move once the warm-up is over."""

@@ -27,6 +27,8 @@ class NNPU(DeepPriorPU):
         uses_known_negatives=False,
     )
 
+    _stream = "nnpu"  # the training's name, and that of its random numbers
+
     beta: float = setting(
         0.0, Number(0), doc="How far the negative part may fall below zero."
     )
@@ -44,5 +46,4 @@ class NNPU(DeepPriorPU):
             return non_negative(*parts, self.beta, self.gamma)
 
         self.module_ = task.network()
-        name = str(self.about.key)
-        self.history_ = task.train(self.module_, task.loss(risk), name)
+        self.history_ = task.train(self.module_, task.loss(risk), self._stream)

@@ -220,12 +220,12 @@ class EpisodeLoss:
         return pu_accuracy(logits[:n].float(), logits[n:].float(), self.prior)
 
 
+@dataclass(eq=False)
 class WarmUp(Hook):
     """Let the selector draw once it can tell U from P."""
 
-    def __init__(self, loss: EpisodeLoss, share: float) -> None:
-        self.loss = loss
-        self.share = share
+    loss: EpisodeLoss
+    share: float
 
     def on_epoch_start(self, state: TrainState) -> None:
         """Begin to explore after the warm-up."""

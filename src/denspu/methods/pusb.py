@@ -32,6 +32,8 @@ class PUSB(NNPU):
         assumption="SAR",
     )
 
+    _stream = "pusb"
+
     def _parts(
         self, positive: Tensor, pool: Tensor, prior: float
     ) -> tuple[Tensor, Tensor]:

@@ -189,22 +189,22 @@ class SchoolLoss:
         }
 
 
+@dataclass(eq=False)
 class Timetable(Hook):
     """When trusted sets are chosen, and when students and teachers begin to agree."""
 
-    def __init__(
-        self, method: SelfPU, task: Task, school: School, paces: tuple[float, float]
-    ) -> None:
-        self.method = method
-        self.task = task
-        self.school = school
-        self.paces = paces
+    method: SelfPU
+    task: Task
+    school: School
+    paces: tuple[float, float]
+
+    def __post_init__(self) -> None:
         self.choices: dict[int, float] = {}
         self.first_together = 0
         self.steps_together = 0
-        known = set(task.known_negative.tolist())
+        known = set(self.task.known_negative.tolist())
         self.candidates = np.array(
-            [row for row in task.unlabeled if row not in known], dtype=np.int64
+            [row for row in self.task.unlabeled if row not in known], dtype=np.int64
         )
 
     def on_train_start(self, state: TrainState) -> None:

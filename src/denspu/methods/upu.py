@@ -31,11 +31,11 @@ SMALL_IMAGE = 16
 """Images up to this many pixels a side are taken as vectors by ``network="auto"``."""
 
 
+@dataclass(eq=False)
 class StopBelow(Hook):
     """End training once the mean risk of an epoch is below a limit."""
 
-    def __init__(self, limit: float) -> None:
-        self.limit = limit
+    limit: float
 
     def on_epoch_end(self, state: TrainState) -> None:
         """Compare the epoch that has ended."""
