@@ -413,7 +413,7 @@ def test_what_is_no_pair(folder, tmp_path):
     save(tmp_path / "one" / "x.png", gradient(5, 5))
     with pytest.raises(InvalidInputError, match=r"are 12×8, .*5×5.*read_pair"):
         join(read_items(folder), read_items(tmp_path / "one"))
-    with pytest.raises(LabelError, match="has 1 usable item; at least 2"):
+    with pytest.raises(LabelError, match="has 1 usable labelled positive; at least 2"):
         join(*read_pair(tmp_path / "one", folder))
     with pytest.raises(InvalidInputError, match=r"need .* GB, more than max_bytes=100"):
         read_items(folder, max_bytes=100)

@@ -132,8 +132,12 @@ def test_the_seed_decides_and_global_state_is_untouched():
     [
         ({"n_labeled": 17}, InvalidParameterError, "16 positives"),
         ({"n_labeled": 1.5}, InvalidParameterError, "n_labeled=1.5"),
-        ({"scenario": "one_sample"}, InvalidParameterError, "mean 'one-sample'"),
-        ({"mechanism": "scarr"}, InvalidParameterError, "mean 'scar'"),
+        (
+            {"scenario": "one_sample"},
+            InvalidParameterError,
+            "'one-sample' or 'two-sample'",
+        ),
+        ({"mechanism": "scarr"}, InvalidParameterError, "'scar' or 'sar'"),
         ({"propensity": np.ones(40)}, InvalidParameterError, "mechanism='sar'"),
         ({"positive": 2}, LabelError, r"names \{2\}"),
         ({"positive": []}, InvalidParameterError, "names no class"),

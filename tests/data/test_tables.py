@@ -213,7 +213,7 @@ def test_label_columns(tmp_path, values):
     [
         (["1", "2", "3", "3"], r"holds '3' \(2 rows\), '2' \(1 rows\).*1 or true"),
         (["1", "0", "-1", "1"], "both 0 and -1"),
-        (["0", "0", "1", "0"], r"1 labelled positive\(s\); at least 2"),
+        (["0", "0", "1", "0"], "1 usable labelled positive; at least 2"),
         (["1", "1", "1", "1"], "Every row .* labelled positive"),
     ],
 )

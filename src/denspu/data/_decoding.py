@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -104,10 +103,7 @@ def survey(found: Found, names: Sequence[str], options: Options) -> Survey:
     def look(name: str) -> Header | str:
         return _header(pillow, found.path / name, options.max_pixels)
 
-    shown_as = progress("headers", len(names), options.verbose, least=MANY)
-    with quiet_decoding, shown_as as advance:
-        told = partial(advance, found.source)
-        looked = _spread(look, names, n_threads(options.workers), told)
+    looked = _each(look, names, "headers", found, options)
     both = list(zip(names, looked, strict=True))
     return Survey(
         found=found,
@@ -149,21 +145,24 @@ class _Quiet:
 quiet_decoding = _Quiet()
 
 
-def _spread(
+def _each(
     work: Callable[[Any], Any],
-    items: Sequence[Any],
-    threads: int,
-    advance: Callable[[int], None],
+    things: Sequence[Any],
+    stage: str,
+    found: Found,
+    options: Options,
 ) -> list[Any]:
-    """Call ``work`` on each item, several a task, keeping the order."""
+    """Call ``work`` on each thing in threads, several a task, keeping the order."""
+    shown_as = progress(stage, len(things), options.verbose, least=MANY)
+    with quiet_decoding, shown_as as advance:
 
-    def task(part: Sequence[Any]) -> list[Any]:
-        results = [work(item) for item in part]
-        advance(len(part))
-        return results
+        def task(part: Sequence[Any]) -> list[Any]:
+            results = [work(thing) for thing in part]
+            advance(found.source, len(part))
+            return results
 
-    parts = [items[i : i + PER_TASK] for i in range(0, len(items), PER_TASK)]
-    done = in_threads(task, parts, threads)
+        parts = [things[i : i + PER_TASK] for i in range(0, len(things), PER_TASK)]
+        done = in_threads(task, parts, n_threads(options.workers))
     return [result for part in done for result in part]
 
 
@@ -298,7 +297,7 @@ def decode(found: Survey, plan: ImagePlan, options: Options) -> Items:
     pixels, or one image, are in memory at a time.
     """
     pillow = require_pillow()
-    top, source, max_pixels = found.found.path, found.found.source, options.max_pixels
+    top, max_pixels = found.found.path, options.max_pixels
     out = np.empty((len(found.names), *plan.shape), dtype=plan.dtype)
     room = _Room(max_pixels)
 
@@ -312,10 +311,7 @@ def decode(found: Survey, plan: ImagePlan, options: Options) -> Items:
             return _why(pillow, error, path, max_pixels)
         return None
 
-    shown_as = progress("reading", len(out), options.verbose, least=MANY)
-    with quiet_decoding, shown_as as advance:
-        told = partial(advance, source)
-        reasons = _spread(work, range(len(out)), n_threads(options.workers), told)
+    reasons = _each(work, range(len(out)), "reading", found.found, options)
     good = [row for row, reason in enumerate(reasons) if reason is None]
     bad = [
         Skipped(shown(found.names[row]), reason)
@@ -332,7 +328,7 @@ def decode(found: Survey, plan: ImagePlan, options: Options) -> Items:
         kind="image",
         X=out[: len(good)],
         ids=[shown(found.names[row]) for row in good],
-        source=source,
+        source=found.found.source,
         plan={"kind": "image", **asdict(plan)},
         facts={
             name: np.array([getattr(header, name) for header in headers], dtype=dtype)

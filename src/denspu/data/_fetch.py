@@ -104,10 +104,6 @@ def load_dataset(
         Seed of the train/test split of ``"digits"`` (0 if not given). The other sets
         come with a split of their own and take no seed.
 
-    Returns
-    -------
-    Benchmark
-
     Examples
     --------
     >>> from denspu import load_dataset

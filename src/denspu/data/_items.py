@@ -109,7 +109,7 @@ class Items:
 def nothing_left(
     kind: str, source: str, n_skipped: int, skipped: Sequence[Skipped]
 ) -> Exception:
-    """Return the error for a source of which no item could be used."""
+    """Make the error for a source of which no item could be used."""
     if not n_skipped:
         return InvalidInputError(f"{source} {kind_of(kind).empty}.")
     first = "; ".join(f"{item}: {reason}" for item, reason in skipped[:3])
@@ -143,36 +143,30 @@ def join(P: Items, U: Items | None = None) -> Joined:
         ``y`` is 1 for a labelled positive and 0 for an unlabelled item.
     """
     if U is None:
-        return _one_table(P)
-    if P.kind != U.kind:
-        raise InvalidInputError(
-            f"{P.source} holds {P.kind} items and {U.source} {U.kind} items. Give both "
-            "in the same form."
-        )
-    if len(P) < FEWEST:
+        if P.labels is None:
+            raise InvalidInputError(
+                f"{P.source} was read without labels. Pass U as well, or read it with "
+                "label_column=."
+            )
+        y = P.labels
+        if y.all():
+            raise LabelError(
+                f"Every row of {P.source} is labelled positive. Add the rows to be "
+                "judged, with 0 or nothing as label."
+            )
+    else:
+        if P.kind != U.kind:
+            raise InvalidInputError(
+                f"{P.source} holds {P.kind} items and {U.source} {U.kind} items. Give "
+                "both in the same form."
+            )
+        y = np.r_[np.ones(len(P), np.int64), np.zeros(len(U), np.int64)]
+    if (n := int(y.sum())) < FEWEST:
         raise LabelError(
-            f"{P.source} has {len(P)} usable item; at least {FEWEST} labelled "
-            "positives are needed to describe a class. Add some."
+            f"{P.source} has {many(n, 'usable labelled positive')}; at least {FEWEST} "
+            "are needed to describe a class. Add some, or mark positives with 1 in "
+            "the label column."
         )
-    y = np.r_[np.ones(len(P), np.int64), np.zeros(len(U), np.int64)]
+    if U is None:
+        return Joined(P.X, y, P.ids)
     return Joined(kind_of(P).stack(P, U), y, [*P.ids, *U.ids])
-
-
-def _one_table(items: Items) -> Joined:
-    if items.labels is None:
-        raise InvalidInputError(
-            f"{items.source} was read without labels. Pass U as well, or read it with "
-            "label_column=."
-        )
-    n = int(items.labels.sum())
-    if n < FEWEST:
-        raise LabelError(
-            f"{items.source} has {n} labelled positive(s); at least {FEWEST} are "
-            "needed. Mark positives with 1 in the label column."
-        )
-    if n == len(items):
-        raise LabelError(
-            f"Every row of {items.source} is labelled positive. Add the rows to be "
-            "judged, with 0 or nothing as label."
-        )
-    return Joined(items.X, items.labels, items.ids)

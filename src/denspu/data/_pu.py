@@ -21,7 +21,6 @@ from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
     LabelError,
-    did_you_mean,
 )
 
 SCENARIOS = ("one-sample", "two-sample")
@@ -32,14 +31,8 @@ SAR_STRENGTH = 2.0
 class Oracle:
     """The true classes of a PU data set; for metrics and benchmarks only.
 
-    Parameters
-    ----------
-    positive : array of bool
-        Truth of every row of the data set.
-    unlabeled : array of bool
-        Which of its rows carry no label.
-    prior : float
-        Share of positives among the rows the data set was made from.
+    ``positive`` is the truth of every row, ``unlabeled`` marks those without a label,
+    ``prior`` is the share of positives among the rows the data set was made from.
     """
 
     __slots__ = ("_positive", "_prior", "_unlabeled")
@@ -163,10 +156,6 @@ def make_pu(
     random_state : int, RandomState, Generator or None
         Seed of the choice.
 
-    Returns
-    -------
-    PUDataset
-
     Examples
     --------
     >>> import numpy as np
@@ -176,13 +165,8 @@ def make_pu(
     >>> data.n_labeled, data.oracle.prior_in_unlabeled
     (2, 0.5)
     """
-    words = {"scenario": (scenario, SCENARIOS), "mechanism": (mechanism, MECHANISMS)}
-    for argument, (value, allowed) in words.items():
-        if value not in allowed:
-            raise InvalidParameterError(
-                f"{argument}={value!r} must be {OneOf(*allowed)}."
-                f"{did_you_mean(value, allowed)}"
-            )
+    check("scenario", scenario, OneOf(*SCENARIOS))
+    check("mechanism", mechanism, OneOf(*MECHANISMS))
     if propensity is not None and mechanism == "scar":
         raise InvalidParameterError(
             "propensity is given, but mechanism='scar' labels every positive with the "
@@ -375,18 +359,6 @@ def _default_propensity(positives: Any) -> FloatArray:
     """exp(2·t), t the standardised projection on the first principal direction."""
     from sklearn.decomposition import PCA
 
-    table = _as_table(positives)
-    if len(table) < 2 or not np.ptp(table, axis=0).any():
-        return np.ones(len(table))
-    pca = PCA(n_components=1, svd_solver="randomized", random_state=0)
-    projection = pca.fit_transform(table)[:, 0].astype(float)
-    direction = pca.components_[0]
-    projection *= np.sign(direction[np.abs(direction).argmax()])
-    return np.exp(SAR_STRENGTH * projection / projection.std())
-
-
-def _as_table(positives: Any) -> FloatArray:
-    """Return the numbers of the positives, one flat row each."""
     if is_frame(positives):
         positives = positives.select_dtypes("number").to_numpy()
     try:
@@ -401,7 +373,13 @@ def _as_table(positives: Any) -> FloatArray:
             "The default propensity of mechanism='sar' needs numbers without NaN or "
             "infinity in X. Pass propensity=, an array or a function."
         )
-    return table
+    if len(table) < 2 or not np.ptp(table, axis=0).any():
+        return np.ones(len(table))
+    pca = PCA(n_components=1, svd_solver="randomized", random_state=0)
+    projection = pca.fit_transform(table)[:, 0].astype(float)
+    direction = pca.components_[0]
+    projection *= np.sign(direction[np.abs(direction).argmax()])
+    return np.exp(SAR_STRENGTH * projection / projection.std())
 
 
 # --- hold-out -----------------------------------------------------------------------

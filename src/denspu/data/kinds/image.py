@@ -183,7 +183,6 @@ class _Images(Kind):
         return ContrastiveEncoder(image_size=CPU_SIZE if large else None)
 
     def is_own_embedding(self, X: Any, on_gpu: bool) -> bool:
-        """Tell whether pictures are so small that their pixels serve."""
         height, width, channels = X.shape[1:]
         small = SMALL_IMAGE if on_gpu or channels > 2 else SMALL_GREY_ON_CPU
         return bool(height * width <= small)

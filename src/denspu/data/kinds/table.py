@@ -55,11 +55,9 @@ class _Tables(Kind):
 
     @property
     def plural(self) -> str:
-        """Rows of which kind."""
         return "table rows"
 
     def claims(self, path: Path, options: Options) -> bool:
-        """Claim tables of which no single column is asked for."""
         one_column = (
             options.text_column is not None or options.vector_column is not None
         )
@@ -73,14 +71,12 @@ class _Tables(Kind):
     def plan(
         self, pieces: Sequence[RawTable], options: Options, given: Plan | None
     ) -> tuple[Plan, list[str]]:
-        """Find the kind of each column from all tables together."""
         if given is not None:
             return given, []
         kinds, notes = _infer_kinds(pieces, options.columns, options.apart)
         return {"kind": self.name, "columns": kinds}, notes
 
     def items(self, piece: RawTable, options: Options, plan: Plan) -> Items:
-        """Turn the cells into numbers, dates in days and words."""
         kinds = dict(plan["columns"])
         for name in kinds:
             need_column(piece.names, name, "columns", piece.source)
@@ -98,7 +94,6 @@ class _Tables(Kind):
         )
 
     def stack(self, P: Items, U: Items) -> Frame:
-        """Put rows below each other where columns and their kinds agree."""
         first, second = P.plan["columns"], U.plan["columns"]
         _same_names(P.source, first, U.source, second)
         for name, kind in first.items():

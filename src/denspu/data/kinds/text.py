@@ -49,7 +49,6 @@ class _Texts(Kind):
     def pieces(
         self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
     ) -> Iterator[Items]:
-        """Yield documents of files, of lines or of a column."""
         if found.names:
 
             def size(name: str) -> int:
@@ -78,7 +77,6 @@ class _Texts(Kind):
         return [text for part in parts for text in part]
 
     def digests(self, X: Sequence[str]) -> list[bytes]:
-        """Return a hash of the characters of each text."""
         return [digest(text.encode("utf-8", "surrogatepass")) for text in X]
 
     def copies(self, P: Items, U: Items) -> tuple[Pairs, Pairs, list[str]]:

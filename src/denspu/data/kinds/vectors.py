@@ -108,7 +108,6 @@ class _Vectors(Kind):
         )
 
     def stack(self, P: Items, U: Items) -> Any:
-        """Put rows of one length below each other."""
         if P.X.shape[1] != U.X.shape[1]:
             raise InvalidInputError(
                 f"Embeddings of {P.source} have {P.X.shape[1]} numbers, those of "
