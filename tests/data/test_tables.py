@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from denspu.data import join, read_items, read_pair
+from denspu.data._disk import Limit
 from denspu.data._tables import raw_chunks, read_raw
 from denspu.exceptions import (
     InvalidInputError,
@@ -183,7 +184,7 @@ def test_another_opener_serves_csv_and_parquet(tmp_path):
     assert table.columns == {"a": ["1", "xé"]}
     with pytest.raises(InvalidInputError, match=r"0xe9 at position 5 \(line 3\)"):
         read_raw(tmp_path / "far.csv", "utf-8", opener)
-    parts = raw_chunks(tmp_path / "far.parquet", "utf-8", 1, None, opener)
+    parts = raw_chunks(tmp_path / "far.parquet", "utf-8", Limit(1), opener)
     assert [part.columns["a"].tolist() for part in parts] == [[1.0], [2.0]]
 
 

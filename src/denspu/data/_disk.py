@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -22,6 +23,13 @@ Opener: TypeAlias = Callable[[Path], IO[bytes]]
 def open_binary(path: Path) -> IO[bytes]:
     """Open a file of this machine."""
     return open(path, "rb")
+
+
+class Limit(NamedTuple):
+    """How large a piece of a source may be; without arguments, no limit."""
+
+    rows: int = sys.maxsize
+    bytes: int = sys.maxsize
 
 
 class Skipped(NamedTuple):

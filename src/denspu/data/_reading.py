@@ -12,18 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from denspu._parameters import Whole, check
 from denspu.data._decoding import MAX_PIXELS, Size
-from denspu.data._disk import Skipped, list_folder, reason_of, suffix
+from denspu.data._disk import Limit, Skipped, list_folder, reason_of, suffix
 from denspu.data._items import Items, nothing_left
 from denspu.data._tables import (
     TABLE_SUFFIXES,
     RawTable,
     id_digest,
     raw_chunks,
-    read_raw,
     repeated,
     row_ids,
     same_id,
@@ -80,13 +79,6 @@ class Options:
         """Columns that are kept out of ``X``."""
         named = (self.label_column, self.id_column, *self.aside)
         return [name for name in named if name is not None]
-
-
-class Limit(NamedTuple):
-    """How large a piece may be."""
-
-    rows: int
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -268,7 +260,7 @@ def _read(found: Sequence[Found], options: Options, given: Plan | None) -> list[
     pieces, seconds = [], []
     for one in found:
         start = time.perf_counter()
-        pieces.append(list(_pieces(one, options, given, None)))
+        pieces.append(list(_pieces(one, options, given, Limit())))
         seconds.append(time.perf_counter() - start)
     everything = [piece for some in pieces for piece in some]
     plan, notes = kind.plan(everything, options, given)
@@ -282,7 +274,7 @@ def _read(found: Sequence[Found], options: Options, given: Plan | None) -> list[
 
 
 def _pieces(
-    found: Found, options: Options, plan: Plan | None, limit: Limit | None
+    found: Found, options: Options, plan: Plan | None, limit: Limit
 ) -> Iterator[Any]:
     """Yield a source as it stands; say which one failed while it was read."""
     try:
@@ -317,29 +309,21 @@ def _parts(
         raise nothing_left(kind, found.source, n_bad, bad)
 
 
-def table_pieces(
-    found: Found, options: Options, limit: Limit | None
-) -> Iterator[RawTable]:
+def table_pieces(found: Found, options: Options, limit: Limit) -> Iterator[RawTable]:
     """Yield a table file as it stands; no id may stand in two pieces."""
-    if limit is None:
-        table = read_raw(found.path, options.encoding)
-        if not table.rows:
-            raise nothing_left("table", table.source, len(table.skipped), table.skipped)
-        yield table
-        return
 
     def tables() -> Iterator[RawTable]:
-        return raw_chunks(found.path, options.encoding, limit.rows, limit.bytes)
+        return raw_chunks(found.path, options.encoding, limit)
 
-    if options.id_column is None:
-        yield from tables()
-        return
     seen = bytearray()
     for table in tables():
-        for name in row_ids(table, options.id_column):
-            seen += id_digest(name)
+        if limit == Limit() and not table.rows:
+            raise nothing_left("table", table.source, len(table.skipped), table.skipped)
+        if options.id_column is not None:
+            for name in row_ids(table, options.id_column):
+                seen += id_digest(name)
         yield table
-    if twice := set(repeated(seen)):
+    if options.id_column is not None and (twice := set(repeated(seen))):
         for table in tables():
             for name in row_ids(table, options.id_column):
                 if id_digest(name) in twice:
@@ -347,12 +331,9 @@ def table_pieces(
 
 
 def grouped(
-    things: Iterable[Thing], limit: Limit | None, size: Callable[[Thing], int]
+    things: Iterable[Thing], limit: Limit, size: Callable[[Thing], int]
 ) -> Iterator[list[Thing]]:
     """Yield lists of at most so many things, or about so many bytes."""
-    if limit is None:
-        yield list(things)
-        return
     group: list[Thing] = []
     held = 0
     for thing in things:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu.data._disk import (
+    Limit,
     Opener,
     Skipped,
     no_permission,
@@ -78,23 +79,16 @@ class RawTable:
 
 def read_raw(path: Path, encoding: str, opener: Opener = open_binary) -> RawTable:
     """Read a table file as it stands."""
-    return next(raw_chunks(path, encoding, None, None, opener))
+    return next(raw_chunks(path, encoding, Limit(), opener))
 
 
 def raw_chunks(
-    path: Path,
-    encoding: str,
-    rows: int | None,
-    max_bytes: int | None,
-    opener: Opener = open_binary,
+    path: Path, encoding: str, limit: Limit, opener: Opener = open_binary
 ) -> Iterator[RawTable]:
-    """Read a table file as it stands, at most so many rows or bytes at a time.
-
-    One table at least is given, perhaps without rows. ``None`` is no limit.
-    """
+    """Read a table file as it stands: one table at least, perhaps without rows."""
     if suffix(path.name) in PARQUET_SUFFIXES:
-        return _parquet_chunks(path, rows, max_bytes, opener)
-    return _csv_chunks(path, encoding, rows, max_bytes, opener)
+        return _parquet_chunks(path, limit, opener)
+    return _csv_chunks(path, encoding, limit, opener)
 
 
 def _different(names: Sequence[str], path: Path) -> list[str]:
@@ -112,7 +106,7 @@ def _different(names: Sequence[str], path: Path) -> list[str]:
 
 
 def _csv_chunks(
-    path: Path, encoding: str, rows: int | None, max_bytes: int | None, opener: Opener
+    path: Path, encoding: str, limit: Limit, opener: Opener
 ) -> Iterator[RawTable]:
     with open_text(path, encoding, opener) as file:
         first = next((line for line in file if line.strip()), None)
@@ -127,7 +121,7 @@ def _csv_chunks(
         numbered = enumerate(lines, start=1)
         for i in count():
             with _csv_errors(path, lines):
-                table, more = _csv_table(str(path), header, numbered, rows, max_bytes)
+                table, more = _csv_table(str(path), header, numbered, limit)
             table.decimal_comma = delimiter == ";"
             if i == 0 or table.rows or table.skipped:
                 yield table
@@ -139,8 +133,7 @@ def _csv_table(
     source: str,
     header: Sequence[str],
     numbered: Iterator[tuple[int, list[str]]],
-    rows: int | None,
-    max_bytes: int | None,
+    limit: Limit,
 ) -> tuple[RawTable, bool]:
     """Return the next rows, and whether there may be more."""
     cells: list[list[str]] = []
@@ -154,10 +147,8 @@ def _csv_table(
         elif line:
             cells.append(line)
             numbers.append(number)
-            if max_bytes is not None:
-                size += sum(map(len, line)) + CELL_BYTES * len(line)
-        full = rows is not None and len(cells) + len(skipped) >= rows
-        if full or (max_bytes is not None and size >= max_bytes):
+            size += sum(map(len, line)) + CELL_BYTES * len(line)
+        if len(cells) + len(skipped) >= limit.rows or size >= limit.bytes:
             more = True
             break
     by_column = zip(*cells, strict=True) if cells else [()] * len(header)
@@ -205,9 +196,7 @@ def require_pyarrow() -> Any:
     return pyarrow
 
 
-def _parquet_chunks(
-    path: Path, rows: int | None, max_bytes: int | None, opener: Opener
-) -> Iterator[RawTable]:
+def _parquet_chunks(path: Path, limit: Limit, opener: Opener) -> Iterator[RawTable]:
     arrow = require_pyarrow()
     with _parquet_errors(arrow, path):
         raw = opener(path)
@@ -219,7 +208,7 @@ def _parquet_chunks(
             raise InvalidInputError(f"{path} has no rows or no columns.")
         _different(names, path)
         start = 1
-        for table in _arrow_tables(arrow, file, path, rows, max_bytes):
+        for table in _arrow_tables(arrow, file, path, limit):
             kinds, columns = {}, {}
             for name in names:
                 kinds[name], columns[name] = _arrow_column(arrow, table.column(name))
@@ -228,20 +217,17 @@ def _parquet_chunks(
             start = end
 
 
-def _arrow_tables(
-    arrow: Any, file: Any, path: Path, rows: int | None, max_bytes: int | None
-) -> Iterator[Any]:
-    """Yield the whole file, or batches of at most so many rows or bytes."""
-    if rows is None:
+def _arrow_tables(arrow: Any, file: Any, path: Path, limit: Limit) -> Iterator[Any]:
+    """Yield the whole file, or batches within the limit."""
+    if limit == Limit():
         with _parquet_errors(arrow, path):
             whole = file.read()
         yield whole
         return
-    if max_bytes is not None:
-        about = file.metadata
-        groups = [about.row_group(i) for i in range(about.num_row_groups)]
-        size = sum(group.total_byte_size for group in groups) / about.num_rows
-        rows = max(1, min(rows, int(max_bytes / max(size, 1))))
+    about = file.metadata
+    groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    size = sum(group.total_byte_size for group in groups) / about.num_rows
+    rows = max(1, min(limit.rows, int(limit.bytes / max(size, 1))))
     batches = file.iter_batches(batch_size=rows, use_threads=False)
     while True:
         with _parquet_errors(arrow, path):

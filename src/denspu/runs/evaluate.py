@@ -18,6 +18,7 @@ from denspu._parameters import Number, Whole
 from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray
 from denspu._words import does, many
+from denspu.data._disk import Limit
 from denspu.data._reading import Source
 from denspu.data._tables import (
     POSITIVE,
@@ -405,7 +406,7 @@ def _scores_of_run(model: Path) -> Iterator[_Chunk]:
     home = model.resolve().parent
     for name in (SCORES_PARQUET, SCORES_CSV):
         if (home / name).is_file():
-            for table in raw_chunks(home / name, "utf-8", CHUNK, None):
+            for table in raw_chunks(home / name, "utf-8", Limit(CHUNK)):
                 ids = ["" if n is None else str(n) for n in table.columns["item"]]
                 scores = [float(score) for score in table.columns["score"]]
                 yield _Chunk(ids, np.array(scores))
@@ -502,7 +503,7 @@ def _labelled_rows(path: Path, scorer: Scorer, ids: set[str]) -> list[str]:
     """Return the rows of the run's own table that were labelled positive."""
     column, found = str(scorer.label_column), []
     encoding = scorer.options.get("encoding", "utf-8")
-    for table in raw_chunks(path, encoding, CHUNK, None):
+    for table in raw_chunks(path, encoding, Limit(CHUNK)):
         if column in table.names:
             names = row_ids(table, scorer.options.get("id_column"))
             labels = labels_of(table, column)

@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu._typing import InputKind
-from denspu.data._disk import suffix
+from denspu.data._disk import Limit, suffix
 from denspu.exceptions import InvalidParameterError, did_you_mean
 
 if TYPE_CHECKING:
     from denspu.data._items import Items
-    from denspu.data._reading import Found, Limit, Options, Plan
+    from denspu.data._reading import Found, Options, Plan
 
 Pairs = list[tuple[int, int]]
 """Rows of P with rows of U."""
@@ -87,7 +87,7 @@ class Kind:
     # --- reading ----------------------------------------------------------------------
 
     def pieces(
-        self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
+        self, found: Found, options: Options, plan: Plan | None, limit: Limit
     ) -> Iterator[Any]:
         """Yield a source as it stands, in one piece or in pieces within the limit."""
         raise NotImplementedError

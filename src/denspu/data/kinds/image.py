@@ -28,8 +28,9 @@ from denspu.data.kinds.text import LIST_SUFFIXES
 from denspu.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
+    from denspu.data._disk import Limit
     from denspu.data._items import Items
-    from denspu.data._reading import Found, Limit, Options, Plan
+    from denspu.data._reading import Found, Options, Plan
 
 LOOKED_AT = 5
 """Lines of a text file that tell a list of images from documents."""
@@ -98,11 +99,11 @@ class _Images(Kind):
         return path.parent, names
 
     def pieces(
-        self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
+        self, found: Found, options: Options, plan: Plan | None, limit: Limit
     ) -> Iterator[Survey]:
         """Yield the headers of all images, or of as many as fit once decoded."""
         rows = len(found.names)
-        if plan is not None and limit is not None:
+        if plan is not None:
             rows = max(1, min(limit.rows, limit.bytes // _form(plan).bytes_for(1)))
         for start in range(0, len(found.names), rows):
             yield survey(found, found.names[start : start + rows], options)

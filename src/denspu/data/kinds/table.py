@@ -21,7 +21,8 @@ from denspu.data.kinds import Kind, Pairs, digest
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 if TYPE_CHECKING:
-    from denspu.data._reading import Found, Limit, Options, Plan
+    from denspu.data._disk import Limit
+    from denspu.data._reading import Found, Options, Plan
 
 COLUMN_KINDS = ("number", "category", "date", "drop")
 ALL_DIFFERENT = 20
@@ -64,7 +65,7 @@ class _Tables(Kind):
         return super().claims(path, options) and not one_column
 
     def pieces(
-        self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
+        self, found: Found, options: Options, plan: Plan | None, limit: Limit
     ) -> Iterator[RawTable]:
         return table_pieces(found, options, limit)
 

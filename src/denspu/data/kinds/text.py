@@ -20,7 +20,8 @@ from denspu.data.kinds import Kind, Pairs, digest, matches
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 if TYPE_CHECKING:
-    from denspu.data._reading import Found, Limit, Options, Plan
+    from denspu.data._disk import Limit
+    from denspu.data._reading import Found, Options, Plan
 
 LIST_SUFFIXES = frozenset((".txt", ".text", ".md", ".lst", ".list"))
 """Files with one thing a line: a text, or the path of an image."""
@@ -47,7 +48,7 @@ class _Texts(Kind):
         )
 
     def pieces(
-        self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
+        self, found: Found, options: Options, plan: Plan | None, limit: Limit
     ) -> Iterator[Items]:
         if found.names:
 

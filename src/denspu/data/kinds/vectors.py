@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from denspu.data._disk import Skipped, lines_of, no_permission, suffix
+from denspu.data._disk import Limit, Skipped, lines_of, no_permission, suffix
 from denspu.data._items import Items
 from denspu.data._reading import table_pieces
 from denspu.data._tables import (
@@ -27,7 +27,7 @@ from denspu.data.kinds import Kind
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 if TYPE_CHECKING:
-    from denspu.data._reading import Found, Limit, Options, Plan
+    from denspu.data._reading import Found, Options, Plan
 
 
 class _Vectors(Kind):
@@ -60,7 +60,7 @@ class _Vectors(Kind):
         return path, []
 
     def pieces(
-        self, found: Found, options: Options, plan: Plan | None, limit: Limit | None
+        self, found: Found, options: Options, plan: Plan | None, limit: Limit
     ) -> Iterator[Items]:
         """Yield rows with an array or an Arrow column of lists as ``X``."""
         if suffix(found.path.name) in TABLE_SUFFIXES:
@@ -174,17 +174,18 @@ def _flat(values: Any, width: int) -> NDArray[Any]:
 # --- .npy ---------------------------------------------------------------------------
 
 
-def _from_array(found: Found, options: Options, limit: Limit | None) -> Iterator[Items]:
-    array = _open(found.path, mapped=limit is not None)
-    n = rows = len(array)
-    if limit is not None:
-        rows = max(1, min(limit.rows, limit.bytes // array[:1].nbytes))
+def _from_array(found: Found, options: Options, limit: Limit) -> Iterator[Items]:
+    mapped = limit != Limit()
+    array = _open(found.path, mapped=mapped)
+    n = len(array)
+    rows = max(1, min(limit.rows, limit.bytes // array[:1].nbytes))
+    if mapped:
         del array
     ids: Iterator[str] = map(str, count(1))
     if options.ids is not None:
         ids = _ids_for(found.path, n, Path(options.ids))
     for start in range(0, n, rows):
-        if limit is not None:
+        if mapped:
             # mapped anew: pages that were looked at count as memory while a map lives
             array = _open(found.path, mapped=True)[start : start + rows].copy()
         yield Items(
