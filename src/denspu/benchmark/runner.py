@@ -368,11 +368,12 @@ class Processes:
     def begin(self, job: Job) -> None:
         """Start a job in a process that waits, else in a new one; cores are shared."""
         threads = max(1, n_threads(None) // (1 if job.alone else self.count))
-        worker = next((w for w in self.idle if w.threads == threads), None)
-        if worker is None:
-            worker = _Worker(threads)
-        else:
+        for worker in [w for w in self.idle if w.threads == threads]:
             self.idle.remove(worker)
+            with suppress(BrokenProcessPool):  # it died while it waited
+                self.busy[worker.begin(job)] = worker
+                return
+        worker = _Worker(threads)
         self.busy[worker.begin(job)] = worker
 
     def wait(self) -> list[Ended]:
