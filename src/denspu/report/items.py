@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
-from denspu._typing import FloatArray, IntArray
+from denspu._typing import FloatArray
 from denspu.data import Items
 from denspu.data.kinds import kind_of
-from denspu.exceptions import MissingDependencyError
 from denspu.report.text import (
     chance,
     clean,
@@ -33,7 +32,7 @@ LINE = 110
 TELLING = 6
 """Columns of a table shown in a gallery."""
 LOOKED_AT = 5_000
-"""Rows of each side by which telling columns are chosen."""
+"""Rows of each side, about, by which telling columns are chosen."""
 GALLERY = 24
 """Items in a gallery, at most."""
 MOST_ROWS = 20_000
@@ -138,17 +137,12 @@ def telling_columns(rows: RunRows) -> list[str]:
     """
     P, U = rows.positive.X, rows.unlabeled.X
     rest = np.flatnonzero(rows.decision == 0)
-    p = _some(np.arange(len(rows.positive)))
-    u = _some(rest if len(rest) else np.arange(len(rows.unlabeled)))
-    names = list(P.columns)
-    strength = [_telling(P[n].to_numpy()[p], U[n].to_numpy()[u]) for n in names]
-    order = np.argsort(-np.array(strength), kind="stable")
-    return [names[i] for i in order[:TELLING]]
-
-
-def _some(positions: IntArray) -> IntArray:
-    step = max(1, len(positions) // LOOKED_AT)
-    return positions[::step][:LOOKED_AT]
+    if not len(rest):
+        rest = np.arange(len(rows.unlabeled))
+    p = np.arange(len(rows.positive))[:: max(1, len(rows.positive) // LOOKED_AT)]
+    u = rest[:: max(1, len(rest) // LOOKED_AT)]
+    strength = {n: _telling(P[n].to_numpy()[p], U[n].to_numpy()[u]) for n in P.columns}
+    return sorted(strength, key=lambda name: -strength[name])[:TELLING]
 
 
 def _telling(p: NDArray[Any], u: NDArray[Any]) -> float:
@@ -172,17 +166,6 @@ def _is_numeric(values: NDArray[Any]) -> bool:
 
 
 # --- pictures -----------------------------------------------------------------------
-
-
-def pillow() -> Any:
-    """Return Pillow, or say what to install."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Thumbnails need Pillow: pip install 'denspu[image]'"
-        ) from error
-    return Image
 
 
 def brightness_of(*images: Any) -> tuple[float, float]:
@@ -216,7 +199,9 @@ def in_8_bits(image: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]
 
 def picture(pixels: NDArray[np.uint8]) -> dict[str, Any]:
     """Return one image for an ``img`` element, made smaller where it is large."""
-    made = pillow().fromarray(pixels)
+    from PIL import Image
+
+    made = Image.fromarray(pixels)
     tiny = max(made.size) < SIDE // 2  # its pixels are better shown as squares
     made.thumbnail((SIDE, SIDE))
     uri = data_uri(made, lossless=tiny)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu._typing import FloatArray, IntArray
-from denspu.report.items import Shower, data_uri, pillow
+from denspu.report.items import Shower, data_uri
 from denspu.report.text import chance, short_name, shorten, whole
 from denspu.runs.facts import RunRows
 
@@ -126,7 +126,8 @@ def _placed(points: FloatArray) -> tuple[FloatArray, int]:
 
 def _sheet(images: list[NDArray[np.uint8]]) -> str:
     """Return small pictures on one sheet, ``SHEET`` in a row, as a data URI."""
-    Image = pillow()
+    from PIL import Image
+
     size = (SIDE * min(len(images), SHEET), SIDE * -(-len(images) // SHEET))
     page = Image.new("L" if images[0].ndim == 2 else "RGB", size)
     for i, pixels in enumerate(images):
