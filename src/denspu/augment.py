@@ -46,17 +46,6 @@ class ImagePreset:
     erase: float = 0.0
     """Side of an erased square as a part of the image's."""
 
-    @property
-    def changes_colour(self) -> bool:
-        """Tell whether any pixel value changes."""
-        amounts = (self.brightness, self.contrast, self.saturation, self.hue)
-        return any(amounts) or self.grey_chance > 0
-
-    @property
-    def changes_shape(self) -> bool:
-        """Tell whether pixels move."""
-        return self.crop < 1 or self.aspect > 1 or self.rotate > 0 or self.flip
-
 
 PRESETS = {
     "natural": ImagePreset(),
@@ -108,9 +97,10 @@ class ImageAugment:
     def __call__(self, images: Tensor) -> Tensor:
         """Return views of N×C×H×W images with values in [0, 1]."""
         preset = self.preset
-        if preset.changes_shape:
+        if preset.crop < 1 or preset.aspect > 1 or preset.rotate > 0 or preset.flip:
             images = _resample(images, preset)
-        if preset.changes_colour:
+        colour = (preset.brightness, preset.contrast, preset.saturation, preset.hue)
+        if any(colour) or preset.grey_chance > 0:
             images = _recolour(images, preset, self._colour_axes(images.device))
         return _erased(images, preset.erase) if preset.erase else images
 

@@ -129,7 +129,10 @@ class NetworkClassifier(ClassifierMixin, Configured, ABC):
         if self.balance == "batches" and 2 * int(ones.sum()) != len(ones):
             batches = BalancedBatches(*seen, positive=ones, batch_size=self.batch_size)
         hooks = []
-        config = self._within_steps(len(batches))
+        config = self._config()
+        if self.max_steps is not None:  # whole epochs are left out
+            epochs = max(1, self.max_steps // len(batches))
+            config = replace(config, epochs=min(config.epochs, epochs))
         if held.any():
             hooks = [KeepBest(partial(held_out_loss, rows=tensors(held)))]
             config = replace(config, plateau=KeepBest.patience(self.patience))
@@ -147,14 +150,6 @@ class NetworkClassifier(ClassifierMixin, Configured, ABC):
                 name="classifier",
             )
         return self
-
-    def _within_steps(self, steps_per_epoch: int) -> TrainingConfig:
-        """Return how to train, with whole epochs left out to keep ``max_steps``."""
-        config = self._config()
-        if self.max_steps is None:
-            return config
-        epochs = max(1, self.max_steps // steps_per_epoch)
-        return replace(config, epochs=min(config.epochs, epochs))
 
     def _weights(self, positive: BoolArray, images: Any, given: Any) -> FloatArray:
         weight = _check_sample_weight(given, images, dtype=np.float32)

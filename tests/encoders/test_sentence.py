@@ -10,7 +10,7 @@ import pytest
 
 from denspu import load, make, save
 from denspu.encoders import SentenceEncoder
-from denspu.encoders.sentence import LENGTHS, checked_folder, folder_sum, opened
+from denspu.encoders.text import LENGTHS, checked_folder, folder_sum, opened
 from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,

@@ -2,9 +2,8 @@
 
 from denspu.encoders.cae import CAEEncoder
 from denspu.encoders.contrastive import ContrastiveEncoder
-from denspu.encoders.sentence import SentenceEncoder
 from denspu.encoders.tabular import IdentityEncoder, TabularEncoder
-from denspu.encoders.text import TextEncoder
+from denspu.encoders.text import SentenceEncoder, TextEncoder
 
 __all__ = [
     "CAEEncoder",

@@ -170,6 +170,7 @@ MOVED: Mapping[str, str] = {
     "denspu.encoders.identity:IdentityEncoder": (
         "denspu.encoders.tabular:IdentityEncoder"
     ),
+    "denspu.encoders.sentence:SentenceEncoder": "denspu.encoders.text:SentenceEncoder",
     "denspu.methods._calibration:Sigmoid": "denspu.methods._classical:Sigmoid",
     "denspu.methods._estimator:RowScale": "denspu.methods._classical:RowScale",
     "denspu.methods._kernel:Choice": "denspu.methods.upu:Choice",
