@@ -114,12 +114,6 @@ def test_a_checkpoint_changes_nothing(tmp_path):
     assert_same(run(tmp_path), run())
 
 
-def test_cut_off_twice(tmp_path):
-    cut_off(tmp_path, 2)
-    cut_off(tmp_path, 5)
-    assert_same(run(tmp_path), run())
-
-
 def test_epochs_since_the_last_writing_are_done_again(tmp_path):
     starts = []
 
