@@ -7,7 +7,6 @@ import pytest
 
 from denspu._frame import Frame
 from denspu.data import Items, find_shortcuts
-from denspu.exceptions import InvalidInputError
 
 
 def images(n, seed=0, **facts):
@@ -120,8 +119,3 @@ def test_a_few_items_do_not_cry_wolf_but_enough_do():
     assert find_shortcuts(images(1, seed=1, width=[1024]), U) == []
     P = images(8, seed=1, width=np.full(8, 1024))
     assert any("width in pixels" in s for s in find_shortcuts(P, U))
-
-
-def test_kinds_must_agree():
-    with pytest.raises(InvalidInputError, match="one kind"):
-        find_shortcuts(images(3), table(a=[1.0]))

@@ -88,12 +88,7 @@ def find_duplicates(P: Items, U: Items) -> Duplicates:
     thumbnails that agree far better than those of two different positives usually do,
     whatever the brightness; near copies of texts differ in case, spacing and
     punctuation only. Time grows with len(P) × len(U) for images (a second for 1,000 ×
-    60,000), memory does not.
-
-    Parameters
-    ----------
-    P, U : Items
-        Of the same kind and form, as from ``read_pair``.
+    60,000), memory does not. P and U are of one kind and form, as from ``read_pair``.
     """
     kind = _one_kind(P, U)
     exact, near, notes = kind.copies(P, U)
@@ -117,11 +112,6 @@ def find_shortcuts(P: Items, U: Items) -> list[str]:
     a word, or a missing cell, when the shares in P and U differ by 0.25. Both must be
     beyond chance: the probability of one false alarm among all facts is below 0.001
     (Mann-Whitney and Fisher's exact tests, Bonferroni).
-
-    Parameters
-    ----------
-    P, U : Items
-        Of the same kind, as from ``read_pair``.
 
     Returns
     -------
