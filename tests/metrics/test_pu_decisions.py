@@ -52,6 +52,14 @@ def test_never_more_than_k_unless_ties_leave_nothing_else(scores, k):
     assert ("share the score" in found.sentence) == (called != k)
 
 
+def test_ties_are_told():
+    tied = choose_threshold(P, [3.0, 2.0, 2.0], rule="top", target=2)
+    assert tied.n_called == 1
+    assert "2 rows share the score at the cut (fewer)" in str(tied)
+    top = choose_threshold(P, [2.0, 2.0, 1.0], rule="top", target=1)
+    assert top.n_called == 2
+
+
 def test_prior_0_and_1():
     assert choose_threshold(P, U, prior_in_unlabeled=0).n_called == 0
     assert choose_threshold(P, U, prior_in_unlabeled=1).n_called == 10
@@ -210,6 +218,12 @@ def test_scar_check_sees_biased_labels_and_seldom_cries_wolf():
     assert biased.doubtful
     assert biased.tests[1].statistic > 0.6
     assert "not given at random" in biased.sentence
+    one_each = {"positive_groups": ["a"] * len(p), "unlabeled_groups": ["b"] * len(u)}
+    apart = scar_check(
+        p, u, prior_in_unlabeled=0.6, positive_features=X, unlabeled_features=Z,
+        **one_each,
+    )  # fmt: skip
+    assert "too few groups" in str(apart)
     along = scar_check(p + 0.8, u, prior_in_unlabeled=0.6)
     assert along.doubtful
     assert [t.name for t in along.tests] == ["score"]

@@ -191,14 +191,12 @@ def test_groups_are_resampled():
         assert with_groups[name][1].mean() >= 0.78, name
     p, u, _ = drawn(np.random.default_rng(0), 60, 200, 0.3, groups=True)
     plain = pu_metrics(p, u, prior_in_unlabeled=0.3, **FAST)
-    grouped = pu_metrics(
-        p,
-        u,
-        prior_in_unlabeled=0.3,
-        positive_groups=np.arange(60) // 5,
-        unlabeled_groups=np.arange(200) // 5,
-        **FAST,
-    )
+    groups = {"positive_groups": np.arange(60) // 5}
+    groups["unlabeled_groups"] = np.arange(200) // 5
+    grouped = pu_metrics(p, u, prior_in_unlabeled=0.3, **groups, **FAST)
+    new = pu_metrics(p, u, prior_in_unlabeled=0.3, rows="new", **groups, **FAST)
+    widths = [r["precision"].high - r["precision"].low for r in (new, grouped)]
+    assert widths[0] > widths[1]
     for name in ("recall", "precision", "roc_auc", "average_precision"):
         wide, narrow = (r[name].high - r[name].low for r in (grouped, plain))
         assert wide > 1.4 * narrow, name
