@@ -63,7 +63,11 @@ class BoundaryParts:
 
         One that compares positives with everything gets ``unlabeled`` rows too.
         """
-        share = self._ratio(len(Z), len(dense))
+        share = UNDENSIFIED_CONTAMINATION
+        if not isinstance(self.contamination, str):
+            share = float(self.contamination)
+        elif len(dense):  # C = |Z_L| / |Z_ν|
+            share = min(0.5, len(Z) / len(dense))
         fitted = prepare_part(self.detector, self.randomness, f"{name}/detector")
         own = getattr(fitted, "contamination", None)
         if own == "auto" and self.contamination != "heldout":
@@ -79,14 +83,6 @@ class BoundaryParts:
         if not isinstance(fitted, Detector):  # scikit-learn's own, or the user's
             fitted.threshold_ = float(np.quantile(fitted.score_samples(rows), share))
         return fitted, share
-
-    def _ratio(self, n_positive: int, n_dense: int) -> float:
-        """Return C = |Z_L| / |Z_ν|, or the share asked for."""
-        if not isinstance(self.contamination, str):
-            return float(self.contamination)
-        if n_dense == 0:
-            return UNDENSIFIED_CONTAMINATION
-        return min(0.5, n_positive / n_dense)
 
 
 @dataclass(frozen=True, eq=False)

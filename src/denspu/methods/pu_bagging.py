@@ -62,7 +62,12 @@ class PUBagging(EstimatorPU):
         positive = np.flatnonzero(task.positive)
         free = np.flatnonzero(task.free)
         known = np.flatnonzero(task.data.known_negative)
-        size = self._size(len(positive), len(free))
+        if isinstance(self.bag_size, str):
+            size = max(1, min(len(positive), len(free)))
+        else:
+            size = check_count(
+                self.bag_size, len(free), argument="bag_size", what="rows of U"
+            )
         rng = task.randomness.numpy("bags")
         task = quick(task, (len(positive) + len(known) + size) * len(free))
         self.estimators_ = []
@@ -86,11 +91,6 @@ class PUBagging(EstimatorPU):
             self.prior, self.scenario
         )
         self.cut_ = cut_at(self.oob_scores_, share)
-
-    def _size(self, n_positive: int, n_free: int) -> int:
-        if isinstance(self.bag_size, str):
-            return max(1, min(n_positive, n_free))
-        return check_count(self.bag_size, n_free, argument="bag_size", what="rows of U")
 
     def _score(self, rows: Any) -> FloatArray:
         total = np.zeros(len(rows))

@@ -18,7 +18,6 @@ from torch.nn import functional as F
 
 from denspu._folds import hold_out
 from denspu._parameters import About, Number, Whole, setting
-from denspu._typing import BoolArray
 from denspu.losses import chosen_risk, pu_accuracy, reinforce
 from denspu.methods._deep import Auto, DeepPriorPU
 from denspu.methods._evidence import POSITIVE
@@ -72,7 +71,10 @@ class PULNS(DeepPriorPU):
     lr: float | Auto = setting(5e-4)
 
     def _learn(self, task: Task) -> None:
-        judges = self._judges(task)
+        positive = np.zeros(len(task.rows), dtype=bool)
+        positive[task.positive] = True
+        rng = task.randomness.numpy("held out")
+        judges = hold_out(positive, task.groups, self.held_out, rng)
         learns = ~judges if judges.any() else np.ones_like(judges)
         judge = judges if judges.any() else learns
         both = Pair(task.network("classifier"), task.network("selector"))
@@ -122,13 +124,6 @@ class PULNS(DeepPriorPU):
             batches=task.batches(pool=self.chosen_),
             epochs=self.final_epochs,
         )
-
-    def _judges(self, task: Task) -> BoolArray:
-        """Return the held-out rows; none where a part would miss P or U."""
-        positive = np.zeros(len(task.rows), dtype=bool)
-        positive[task.positive] = True
-        rng = task.randomness.numpy("held out")
-        return hold_out(positive, task.groups, self.held_out, rng)
 
 
 class Pair(nn.Module):
