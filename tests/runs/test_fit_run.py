@@ -292,16 +292,13 @@ def test_top_calls_so_many(tmp_path):
     ("changes", "message"),
     [
         ({"label_column": None}, "--label-column"),
-        ({"positive": "a"}, "--unlabeled is missing"),
         ({"scenario": "one sample"}, "one-sample or two-sample"),
         ({"method": "kldce", "scenario": "two-sample"}, "one-sample data alone"),
         ({"holdout": 1.0}, "holdout=1.0"),
         ({"holdout": 0, "threshold": "prior"}, "holdout=0 keeps none"),
         ({"threshold": "recall=2"}, "above 0 and up to 1"),
-        ({"threshold": "top=0.5"}, "whole number"),
         ({"threshold": "prior=0.1"}, "takes no number"),
         ({"prior": 1.5}, "prior=1.5"),
-        ({"prior": 0.5, "prior_in_unlabeled": 0.2}, "Give one of them"),
         ({"method": "elkan_nota"}, "Did you mean 'elkan_noto'"),
         ({"settings": {"random_state": 1}}, "--seed"),
         ({"settings": {"nothing": 1}}, "no parameter 'nothing'"),
@@ -318,8 +315,6 @@ def test_what_cannot_work_is_refused_before_files_are_read(tmp_path, changes, me
     [
         ("spy", {}, True),
         ("pu_bagging", {}, False),
-        ("elkan_noto", {}, True),
-        ("dens_pu", {"refiner": None}, True),
     ],
 )
 def test_a_prior_that_is_not_learned_with_is_said_once(

@@ -20,7 +20,6 @@ from denspu.detectors.neighbours import Neighbours
 from denspu.exceptions import DensPUWarning
 from denspu.methods._evidence import with_estimated_prior, with_prior
 from denspu.metrics import (
-    PUReport,
     declared_negatives,
     declared_positives,
     prior_sensitivity,
@@ -117,11 +116,6 @@ def _inside(share: float, counts: Counts) -> float:
 
 
 # --- figures and checks --------------------------------------------------------------
-
-
-def evaluation_of(model: Any) -> PUReport | None:
-    """Return the estimated figures, or None where nothing was held out."""
-    return model.evaluate() if hasattr(model, "evidence_") else None
 
 
 def sensitivity_of(model: Any, counts: Counts) -> list[IfShare]:
@@ -256,13 +250,18 @@ def curves_of(model: Any) -> list[Curve]:
 def rows_of(model: Any, data: RunData, held: BoolArray, Z: Embeddings) -> RunRows:
     """Return the items with everything that is known of each."""
     P, U = data.P, data.U
-    score_P, score_U = _scores(model, data)
+    score_U = np.array(model.decision_function(U.X), dtype=np.float64)
+    unseen = getattr(model, "unseen_scores_", None)  # by models that have not seen them
+    if unseen is None:
+        score_P = np.asarray(model.decision_function(P.X), dtype=np.float64)
+    else:
+        score_P = unseen[: len(P)]
+        score_U[~data.is_copy] = unseen[len(P) :]  # copies took no part in the fit
     probability = getattr(model, "posterior_", expit)(score_U)
     called = score_U > model.threshold_
     known = (data.is_copy, data.known_negative)
-    fitted = np.flatnonzero(~data.is_copy)
     negative = np.asarray(getattr(model, "negative_index_", []), dtype=np.int64)
-    chosen = fitted[negative[negative >= len(P)] - len(P)]
+    chosen = np.flatnonzero(~data.is_copy)[negative[negative >= len(P)] - len(P)]
     stage = _stages(score_U, called, chosen, data)
     places, note = None, "The method has no embedding to draw a map of."
     if Z is not None:
@@ -284,16 +283,6 @@ def rows_of(model: Any, data: RunData, held: BoolArray, Z: Embeddings) -> RunRow
         chosen=chosen,
         odd_positive=_odd(score_P, float(model.threshold_), held, data.is_copy, Z),
     )
-
-
-def _scores(model: Any, data: RunData) -> tuple[FloatArray, FloatArray]:
-    """Return the scores of P and U, by models that have not seen them if there are."""
-    score_U = np.array(model.decision_function(data.U.X), dtype=np.float64)
-    unseen = getattr(model, "unseen_scores_", None)
-    if unseen is None:
-        return np.asarray(model.decision_function(data.P.X), dtype=np.float64), score_U
-    score_U[~data.is_copy] = unseen[len(data.P) :]  # copies took no part in the fit
-    return unseen[: len(data.P)], score_U
 
 
 def _stages(
@@ -347,21 +336,18 @@ def _odd(
     if Z is None or len(Z[0]) <= NEIGHBOURS:
         low = np.flatnonzero(held & (scores <= threshold))
         return low[np.argsort(scores[low], kind="stable")][:MOST_ODD]
-    odd = _oddness(Z[0], Z[1][~is_copy])
+    P, U = Z[0], Z[1][~is_copy]
+    U = U[:: -(-len(U) // COMPARED)]
+    ours = Neighbours(P).search(P, NEIGHBOURS, exclude_self=True)
+    theirs = Neighbours(U).search(P, min(NEIGHBOURS, len(U)))
+    near, other = (
+        np.concatenate([f.distance for f in found]).mean(axis=1) + 1e-12
+        for found in (ours, theirs)
+    )
+    odd = np.log(near) - np.log(other)
     first, third = np.quantile(odd, [0.25, 0.75])
     far = np.flatnonzero(odd > third + 1.5 * (third - first))
     return far[np.argsort(-odd[far], kind="stable")][:MOST_ODD]
-
-
-def _oddness(P: FloatArray, U: FloatArray) -> FloatArray:
-    """Return the log ratio of the distances to other positives and to U."""
-    U = U[:: -(-len(U) // COMPARED)]
-    k = min(NEIGHBOURS, len(U))
-    ours = [f.distance for f in Neighbours(P).search(P, NEIGHBOURS, exclude_self=True)]
-    theirs = [f.distance for f in Neighbours(U).search(P, k)]
-    tiny = 1e-12
-    near, other = (np.concatenate(d).mean(axis=1) + tiny for d in (ours, theirs))
-    return np.log(near) - np.log(other)
 
 
 def project(Z: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -255,7 +255,7 @@ def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
         prior=prior,
         count=count,
         threshold=findings.threshold_facts(model),
-        evaluation=findings.evaluation_of(model),
+        evaluation=model.evaluate() if hasattr(model, "evidence_") else None,
         sensitivity=findings.sensitivity_of(model, data.counts),
         checks=findings.checks_of(model, data, judged),
         lists=findings.lists_of(model),
