@@ -62,23 +62,16 @@ def straight(folders, tmp_path_factory):
     return out
 
 
-def cut(monkeypatch, owner, name, wanted, *, after):
-    """Run until something has been called, then press Ctrl-C."""
-    original = getattr(owner, name)
+def after_the_encoder(monkeypatch, wanted):
+    """Press Ctrl-C when the encoder has been trained."""
 
     def stop(*args, **named):
-        if after:
-            original(*args, **named)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(owner, name, stop)
+        patch.setattr("denspu.methods.dens_pu.bound", stop)
         with pytest.raises(KeyboardInterrupt):
             fit_run(wanted)
-
-
-def after_the_encoder(monkeypatch, wanted):
-    cut(monkeypatch, denspu.DensPU, "_bound", wanted, after=False)
 
 
 def goes_on(monkeypatch, wanted):
