@@ -211,9 +211,7 @@ class IdentityEncoder(Encoder):
         else:
             Z = X
             if is_frame(X):
-                kinds = X.dtypes.map(lambda dtype: dtype.kind)
-                numbers = kinds.isin(list("biuf")).to_numpy()
-                words = [str(name) for name in X.columns[~numbers]]
+                words = [str(c) for c in X.columns if X[c].dtype.kind not in "biuf"]
                 if words:
                     raise InvalidInputError(
                         f"Column(s) {', '.join(words[:8])} do not hold numbers, and "
