@@ -171,6 +171,7 @@ def figure(
     ] = Path("denspu-bench"),
 ) -> None:
     """Draw the pictures of a spec (SVG, PNG) and write a page with its tables."""
+    from denspu._files import write_text
     from denspu.benchmark.record import read_records
     from denspu.exceptions import InvalidParameterError
     from denspu.report.bench import save_figures, spec_page
@@ -181,7 +182,7 @@ def figure(
         out.mkdir(parents=True, exist_ok=True)
         pictures = save_figures(loaded, found, out)
         page = out / f"{loaded.name}.html"
-        page.write_text(spec_page(loaded, found), encoding="utf-8")
+        write_text(page, spec_page(loaded, found))
     except OSError as error:
         raise InvalidParameterError(
             f"--out {out} cannot be written to: {error.strerror}. Name another folder."

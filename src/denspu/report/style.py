@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.transforms import ScaledTranslation
 
+from denspu._files import new_file
 from denspu.exceptions import InvalidParameterError
 
 DPI = 200
@@ -154,6 +155,6 @@ def save(figure: Figure, path: str | Path, description: str | None = None) -> Pa
         )
     about = {} if description is None else {"Description": description}
     path.parent.mkdir(parents=True, exist_ok=True)
-    with styled():
-        figure.savefig(path, format=kind, metadata=metadata[kind] | about)
+    with styled(), new_file(path) as work:
+        figure.savefig(work, format=kind, metadata=metadata[kind] | about)
     return path
