@@ -1,4 +1,4 @@
-"""What a person sees of a fit: progress while it runs, and what each stage did."""
+"""What a person sees of a fit: progress while it runs, stages, numbers in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,48 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, overload
 
-from denspu._words import span
+# --- numbers in words ---------------------------------------------------------------
+
+
+def many(n: int, noun: str) -> str:
+    """Return ``1 image`` or ``1,240 images``.
+
+    Examples
+    --------
+    >>> many(1, "group"), many(1240, "row")
+    ('1 group', '1,240 rows')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def does(n: int, one: str, more: str) -> str:
+    """Return the verb for a number of things.
+
+    Examples
+    --------
+    >>> does(1, "is", "are"), does(0, "is", "are")
+    ('is', 'are')
+    """
+    return one if n == 1 else more
+
+
+def span(seconds: float) -> str:
+    """Return a time in whole seconds, by its two largest units.
+
+    Examples
+    --------
+    >>> span(0.4), span(75), span(7500)
+    ('0 s', '1 min 15 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+# --- progress -----------------------------------------------------------------------
 
 _LINES = 10
 

@@ -14,7 +14,7 @@ from statistics import mean, stdev
 
 from scipy import stats
 
-from denspu._words import many
+from denspu._progress import many
 from denspu.benchmark.record import Record
 from denspu.benchmark.spec import OVER_TASKS, Row, Spec
 from denspu.benchmark.tables import MISSING, Found, Grid, signed, title_of

@@ -16,7 +16,7 @@ from typing import Any
 
 from pandas import DataFrame
 
-from denspu._words import many
+from denspu._progress import many
 from denspu.benchmark.paired import (
     differences,
     differences_grid,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from denspu._words import many
+from denspu._progress import many
 
 if TYPE_CHECKING:
     from denspu.benchmark.spec import Spec

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from denspu._progress import many
 from denspu._validation import take_rows
-from denspu._words import many
 from denspu.data._disk import Skipped
 from denspu.data.kinds import kind_of
 from denspu.exceptions import InvalidInputError, LabelError

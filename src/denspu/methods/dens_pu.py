@@ -47,19 +47,17 @@ from denspu.methods._base import EncoderPU, fit_encoder
 from denspu.methods._boundary import (
     FOLDS,
     BoundaryParts,
+    FirstLabels,
     bound,
     fair_scores,
-    leaves_itself_out,
-)
-from denspu.methods._evidence import PRIOR_RULE
-from denspu.methods._labels import (
-    FirstLabels,
     first_labels,
+    leaves_itself_out,
     refine,
     sees_input,
     share_of,
     warn_if_few,
 )
+from denspu.methods._evidence import PRIOR_RULE
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
 from denspu.selection import ByScore
 

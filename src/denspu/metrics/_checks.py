@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 
 from denspu._folds import deal_even_folds
 from denspu._parameters import Number, OneOf, check
+from denspu._progress import many
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
-from denspu._words import many
 from denspu.exceptions import InvalidInputError
 from denspu.metrics._mass import groups_of, scores_of
 

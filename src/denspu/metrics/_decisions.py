@@ -18,8 +18,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from denspu._parameters import Number, OneOf, Whole, check
+from denspu._progress import does, many
 from denspu._typing import BoolArray, FloatArray, RandomState
-from denspu._words import does, many
 from denspu.exceptions import InvalidParameterError
 from denspu.metrics._mass import scores_of
 from denspu.metrics._pu import PUReport, pu_metrics

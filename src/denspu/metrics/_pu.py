@@ -11,9 +11,9 @@ import numpy as np
 from scipy.stats import norm
 
 from denspu._parameters import Number, OneOf, Whole, check
+from denspu._progress import many
 from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState, Scenario
-from denspu._words import many
 from denspu.exceptions import FewRowsWarning, InvalidParameterError
 from denspu.metrics._mass import TINY, Cells, Maker, groups_of, scores_of
 

@@ -22,11 +22,11 @@ from denspu.report import text, words
 from denspu.report.drawings import (
     curve_charts,
     histogram,
+    make_map,
     percent_ticks,
     sensitivity_chart,
 )
 from denspu.report.items import Shower, galleries, item_table
-from denspu.report.map import make_map
 from denspu.runs.facts import RunFacts, RunRows
 
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from denspu._words import span
+from denspu._progress import span
 
 UNSEEN = dict.fromkeys(
     [

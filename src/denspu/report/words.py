@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from denspu._words import does, many
+from denspu._progress import does, many
 from denspu.data.kinds import kind_of
 from denspu.report.text import (
     SPACE,

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from denspu._parameters import Number, Whole
+from denspu._progress import does, many
 from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray
-from denspu._words import does, many
 from denspu.data._disk import Limit
 from denspu.data._reading import Source
 from denspu.data._tables import (

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu._files import plain
-from denspu._progress import Stage, hearing
+from denspu._progress import Stage, does, hearing, many
 from denspu._registry import Entry
 from denspu._share import Share
 from denspu._typing import BoolArray, IntArray
-from denspu._words import does, many
 from denspu.data import join
 from denspu.exceptions import DensPUWarning, InvalidInputError
 from denspu.methods._base import key_of

@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 from denspu._machine import resolve_device
 from denspu._parameters import Number
+from denspu._progress import does, many
 from denspu._registry import Entry, registry
 from denspu._share import HALF_A_ROW, NEAR, Counts, Share, between
 from denspu._typing import Scenario
-from denspu._words import does, many
 from denspu.exceptions import InvalidParameterError, did_you_mean
 
 Source = str | os.PathLike[str]

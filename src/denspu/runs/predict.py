@@ -25,8 +25,8 @@ from scipy.special import expit
 
 from denspu._files import new_file
 from denspu._parameters import Whole
+from denspu._progress import many
 from denspu._typing import FloatArray, IntArray
-from denspu._words import many
 from denspu.data import Items, iter_items
 from denspu.data._reading import Source
 from denspu.data._tables import require_pyarrow

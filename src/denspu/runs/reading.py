@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from denspu._progress import does, many
 from denspu._random import Randomness
 from denspu._share import Counts
 from denspu._typing import BoolArray, FloatArray, IntArray
-from denspu._words import does, many
 from denspu.data import (
     Duplicates,
     Items,

@@ -15,7 +15,7 @@ from denspu.exceptions import (
     PriorDisagreementWarning,
     RoughPriorWarning,
 )
-from denspu.methods._labels import (
+from denspu.methods._boundary import (
     FirstLabels,
     first_labels,
     warn_if_contradicted,
