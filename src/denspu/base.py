@@ -34,9 +34,6 @@ from denspu._parameters import (
     check_parameters,
     setting,
 )
-from denspu._parameters import (
-    Rules as Rules,
-)
 from denspu._random import Randomness
 from denspu._scores import otsu_cut, prior_cut, quantile_cut
 from denspu._typing import BoolArray, FloatArray, IntArray
