@@ -84,7 +84,7 @@ DEGENERACY_SAMPLE = 2_000
 TAKE_GAPS = ("auto", None, "tabular", "contrastive")
 """Encoders, by name, that take tables with gaps."""
 
-THRESHOLD_RULES: dict[str, tuple[Rule, ...]] = {
+TARGET_RULES: dict[str, tuple[Rule, ...]] = {
     "recall": (Number(0, 1, "right"),),
     "precision": (Number(0, 1, "right"),),
     "top": (Whole(1),),
@@ -269,7 +269,7 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
                 f"top=, prior=True or prior_in_unlabeled=. Got {told}."
             )
         rule, target = next(iter(asked.items()))
-        rules = THRESHOLD_RULES.get(rule, (Number(),))
+        rules = TARGET_RULES.get(rule, (Number(),))
         if not any(allowed.allows(target) for allowed in rules):
             raise InvalidParameterError(
                 f"set_threshold: {rule} must be {rules[0]}. Got {target!r} instead."
