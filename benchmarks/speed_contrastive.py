@@ -28,8 +28,7 @@ from denspu._random import Randomness
 from denspu.augment import PRESETS, ImageAugment
 from denspu.benchmark import Record, device_name, read_records, write_record
 from denspu.encoders.contrastive import ContrastiveLoss
-from denspu.networks.backbones import ContrastiveModel, resnet18
-from denspu.networks.pixels import unpack
+from denspu.networks.backbones import ContrastiveModel, resnet18, unpack
 from denspu.training import History, TensorBatches, TrainingConfig, train
 
 RECORDS = Path(__file__).parent / "records" / "speed.jsonl"

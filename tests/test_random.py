@@ -13,7 +13,7 @@ from denspu.classifiers import NetworkClassifier
 from denspu.detectors import IsolationForest
 from denspu.encoders import CAEEncoder
 from denspu.exceptions import InvalidParameterError
-from denspu.networks.pixels import pack, unpack
+from denspu.networks.backbones import pack, unpack
 from denspu.refinement import EmbeddingRefiner
 from denspu.training import TrainingConfig
 

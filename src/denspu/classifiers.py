@@ -30,8 +30,16 @@ from denspu._parameters import (
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_groups, validate_labels, validate_X
-from denspu.networks.backbones import BLOCKS, VGG16, build_backbone, suitable
-from denspu.networks.pixels import PixelScale, pack, to_tensor, unpack
+from denspu.networks.backbones import (
+    BLOCKS,
+    VGG16,
+    PixelScale,
+    build_backbone,
+    pack,
+    suitable,
+    to_tensor,
+    unpack,
+)
 from denspu.training import (
     BalancedBatches,
     Batches,

@@ -312,7 +312,7 @@ def test_a_deadline_is_turned_into_epochs_once(monkeypatch, tmp_path, tiny_image
     X, _ = tiny_images
     seconds = iter([10.0, 1e-6])
     monkeypatch.setattr(
-        "denspu.training.budget._seconds_per_step", lambda *_: next(seconds)
+        "denspu.training.loop._seconds_per_step", lambda *_: next(seconds)
     )
     encoder = small(epochs=50, max_seconds=81.0, checkpoint=str(tmp_path))
     cut_off(monkeypatch, encoder, X, after=4)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from denspu.exceptions import InvalidParameterError
-from denspu.networks import pixels
-from denspu.networks.pixels import PixelScale, pack, to_tensor, unpack
+from denspu.networks import backbones
+from denspu.networks.backbones import PixelScale, pack, to_tensor, unpack
 
 UNIT = PixelScale(0.0, 1.0)
 
@@ -106,7 +106,7 @@ def test_forms_of_images(dtype, monkeypatch):
     assert small.shape == (5, 3, 3, 3)
     assert small.dtype == (torch.uint8 if dtype == np.uint8 else torch.int16)
     whole = packed(images)
-    monkeypatch.setattr(pixels, "PACK_ROWS", 2)
+    monkeypatch.setattr(backbones, "PACK_ROWS", 2)
     assert torch.equal(packed(images), whole)
     assert torch.equal(packed(images, 3), small)
 

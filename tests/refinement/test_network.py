@@ -403,7 +403,7 @@ def test_fewer_epochs_mean_a_shorter_average_and_warm_up(walk, monkeypatch):
         "train",
         lambda net, batches, loss, config, **_: configs.append(config),
     )
-    monkeypatch.setattr("denspu.training.budget._seconds_per_step", lambda *_: 1e9)
+    monkeypatch.setattr("denspu.training.loop._seconds_per_step", lambda *_: 1e9)
     start = walk(deadline=Deadline(60.0))
     small(**{**ALONE, "epochs": 200}).refine(start)
     (hurried,) = configs
@@ -430,7 +430,7 @@ def test_one_long_round_comes_before_several_short_ones(
 
     monkeypatch.setattr(network_training, "train", train)
     monkeypatch.setattr(
-        "denspu.training.budget._seconds_per_step",
+        "denspu.training.loop._seconds_per_step",
         lambda net, batches, *others: 1 / len(batches),
     )
     refiner = small(**{**ALONE, "epochs": 10, "rounds": 3}, tolerance=0.0)

@@ -193,7 +193,7 @@ def test_writing_is_whole_or_not_at_all(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr("denspu.training.checkpoint.save_file", full)
+        patch.setattr("denspu.training.hooks.save_file", full)
         with pytest.raises(OSError, match="disk full"):
             run(tmp_path)
     assert (tmp_path / "training.safetensors").read_bytes() == before

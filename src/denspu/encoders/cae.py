@@ -15,8 +15,7 @@ from denspu._random import Randomness
 from denspu._typing import FloatArray, RandomState
 from denspu._validation import validate_labels, validate_X
 from denspu.base import Encoder
-from denspu.networks.backbones import keras_defaults
-from denspu.networks.pixels import PixelScale, to_tensor
+from denspu.networks.backbones import PixelScale, keras_defaults, to_tensor
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
 from denspu.training.batches import Batch
 

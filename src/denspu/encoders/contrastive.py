@@ -45,11 +45,13 @@ from denspu.networks.backbones import (
     MLP,
     ContrastiveModel,
     OnSphere,
+    PixelScale,
     Standardised,
+    pack,
     resnet18,
     small_resnet,
+    unpack,
 )
-from denspu.networks.pixels import PixelScale, pack, unpack
 from denspu.training import (
     Checkpoint,
     History,
@@ -58,8 +60,8 @@ from denspu.training import (
     in_fixed_batches,
     train,
 )
-from denspu.training.batches import Batch
-from denspu.training.budget import USE, InParts, fits, free_bytes, in_parts, within
+from denspu.training.batches import USE, Batch, InParts, fits, free_bytes, in_parts
+from denspu.training.loop import within
 
 IMAGE_NETWORKS = {"resnet18": resnet18, "small": small_resnet}
 

@@ -18,7 +18,7 @@ from denspu._typing import FloatArray
 from denspu._validation import is_frame, validate_X
 from denspu.base import Encoder
 from denspu.exceptions import InvalidInputError
-from denspu.networks.pixels import PixelScale
+from denspu.networks.backbones import PixelScale
 
 
 class TabularEncoder(Encoder):

@@ -36,12 +36,14 @@ from denspu.networks.backbones import (
     BACKBONES,
     IMAGE_BACKBONES,
     SMALLEST,
+    PixelScale,
     build_backbone,
+    pack,
     suitable,
+    unpack,
 )
-from denspu.networks.pixels import PixelScale, pack, unpack
 from denspu.training import TrainingConfig, in_fixed_batches
-from denspu.training.budget import fits
+from denspu.training.batches import fits
 
 Auto = Literal["auto"]
 

@@ -29,9 +29,8 @@ from denspu.training import (
     in_fixed_batches,
     train,
 )
-from denspu.training.batches import LOOK, Batch, looking, shuffled
-from denspu.training.budget import InParts, in_parts, within
-from denspu.training.loop import Loss
+from denspu.training.batches import LOOK, Batch, InParts, in_parts, looking, shuffled
+from denspu.training.loop import Loss, within
 
 Risk = Callable[..., Tensor]
 """Takes the logits of each set of rows: P, the pool and perhaps another."""

@@ -27,8 +27,7 @@ from denspu.methods._deep import Auto, DeepPriorPU
 from denspu.methods._evidence import POSITIVE
 from denspu.methods._task import Task
 from denspu.training import Hook, TrainState
-from denspu.training.batches import Batch
-from denspu.training.budget import InParts, in_parts
+from denspu.training.batches import Batch, InParts, in_parts
 
 LR_FLOOR = 0.7
 """Share of its learning rate at which the main phase ends."""

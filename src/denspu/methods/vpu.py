@@ -23,8 +23,7 @@ from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._evidence import POSITIVE, scenario_setting, validation_setting
 from denspu.methods._task import Split, Task
 from denspu.training import KeepBest
-from denspu.training.batches import Batch
-from denspu.training.budget import InParts, in_parts
+from denspu.training.batches import Batch, InParts, in_parts
 
 SURE = 0.99
 """Above this share of the largest Φ, log-odds go on in a straight line."""

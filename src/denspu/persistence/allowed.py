@@ -196,6 +196,7 @@ MOVED: Mapping[str, str] = {
     "denspu.networks.kernel:KernelModel": "denspu.networks.backbones:KernelModel",
     "denspu.networks.mlp:MLP": "denspu.networks.backbones:MLP",
     "denspu.networks.mlp:Projector": "denspu.networks.backbones:Projector",
+    "denspu.networks.pixels:PixelScale": "denspu.networks.backbones:PixelScale",
     "denspu.networks.resnet:ResNet": "denspu.networks.backbones:ResNet",
     "denspu.networks.resnet:ResidualBlock": "denspu.networks.backbones:ResidualBlock",
     "denspu.networks.vgg:VGG16": "denspu.networks.backbones:VGG16",

@@ -7,8 +7,8 @@ from denspu.training.batches import (
     TensorBatches,
     in_fixed_batches,
 )
-from denspu.training.checkpoint import Checkpoint
 from denspu.training.hooks import (
+    Checkpoint,
     History,
     Hook,
     KeepBest,

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from denspu._typing import FloatArray
 
@@ -217,3 +218,54 @@ def in_fixed_batches(
             outputs.append(module(inputs.to(device))[:rows].float().cpu().numpy())
     module.cpu()
     return np.concatenate(outputs)
+
+
+# --- what fits into a device's memory -----------------------------------------------
+
+HOLD = 0.4
+"""Share of a GPU's free memory that a data set may take."""
+
+USE = 0.8
+"""Share of a GPU's free memory that a training step may take."""
+
+
+def free_bytes(device: torch.device) -> float:
+    """Return the memory this process may still take; infinite off a GPU."""
+    if device.type != "cuda":
+        return float("inf")
+    free, total = torch.cuda.mem_get_info(device)
+    ask = getattr(torch.cuda, "get_per_process_memory_fraction", None)
+    share = float(ask(device)) if ask is not None else 1.0  # what it was limited to
+    reserved = torch.cuda.memory_reserved(device)
+    unused = reserved - torch.cuda.memory_allocated(device)
+    return float(min(free, share * total - reserved) + unused)
+
+
+def fits(tensor: torch.Tensor, device: torch.device) -> bool:
+    """Tell whether a data set may lie on the device for good."""
+    return tensor.numel() * tensor.element_size() <= HOLD * free_bytes(device)
+
+
+def in_parts(module: nn.Module, x: Tensor, parts: int) -> Tensor:
+    """Apply a network to a batch, in parts whose insides are computed twice.
+
+    Memory holds the insides of one part, and the gradient is that of the whole batch
+    (but for batch statistics, which are then those of a part).
+    """
+    if parts == 1:
+        return cast(Tensor, module(x))
+    done = [checkpoint(module, part, use_reentrant=False) for part in x.chunk(parts)]
+    return torch.cat(done)
+
+
+class InParts:
+    """A loss that can be computed in more parts, for less memory."""
+
+    parts: int
+
+    def use_less_memory(self) -> bool:
+        """Take twice as many parts."""
+        if self.parts >= 64:
+            return False
+        self.parts *= 2
+        return True

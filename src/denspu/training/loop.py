@@ -7,6 +7,7 @@ loss function and perhaps a hook, never another loop.
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,12 +18,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from denspu._machine import on_device
+from denspu._machine import Deadline, on_device
 from denspu._progress import progress
+from denspu._random import Randomness
 from denspu.exceptions import CompileWarning, DensPUError
 from denspu.training.batches import Batch, Batches
-from denspu.training.checkpoint import Checkpoint
 from denspu.training.hooks import (
+    Checkpoint,
     EmaWeights,
     History,
     Hook,
@@ -327,3 +329,68 @@ class _CapturedStep:
             held.copy_(new, non_blocking=True)
         self.graph.replay()
         return {term: value.clone() for term, value in self.logged.items()}
+
+
+# --- as many epochs as there is time for ----------------------------------------------
+
+WARM_STEPS = {False: 1, True: WARM_UP + 2}
+"""Steps that are not timed, on a GPU a captured step is recorded among them."""
+
+TIMED_STEPS = 3
+
+
+def within(
+    deadline: Deadline,
+    module: nn.Module,
+    batches: Batches,
+    loss: Loss,
+    config: TrainingConfig,
+    *,
+    device: torch.device,
+    share: float = 1.0,
+    configure: Callable[[int], TrainingConfig] | None = None,
+) -> TrainingConfig:
+    """Return ``config`` with as many epochs as fit into the time, at least one.
+
+    ``configure`` makes the settings for a number of epochs where others, such as the
+    warm-up, follow from it.
+
+    A copy of the network takes a few steps against the clock; the network itself and
+    the random numbers that follow are untouched, so that a second run with the number
+    of epochs found here gives the same result.
+    """
+    if deadline.left() == float("inf"):
+        return config
+    cuda = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
+        seconds = _seconds_per_step(module, batches, loss, config, device)
+    affordable = int(deadline.left() * share / max(seconds * len(batches), 1e-9))
+    epochs = max(1, min(config.epochs, affordable))
+    return configure(epochs) if configure else replace(config, epochs=epochs)
+
+
+def _seconds_per_step(
+    module: nn.Module,
+    batches: Batches,
+    loss: Loss,
+    config: TrainingConfig,
+    device: torch.device,
+) -> float:
+    """Return the time of a step on a copy of the network, which is thrown away."""
+    warm, timed_steps = WARM_STEPS[device.type == "cuda"], TIMED_STEPS
+    module = copy.deepcopy(module).to(device).train()
+    runner = Runner(module, [Step(loss)], config, device, 1)
+    took: list[float] = []
+    generator = Randomness(0).generator("trial")
+    while len(took) < warm + timed_steps:
+        for batch in batches.epoch(generator):
+            start = time.perf_counter()
+            with on_device(device):
+                runner.train_step(batch)
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            took.append(time.perf_counter() - start)
+            if len(took) == warm + timed_steps:
+                break
+    timed = sorted(took[warm:])
+    return timed[len(timed) // 2]

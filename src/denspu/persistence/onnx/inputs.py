@@ -12,7 +12,7 @@ from denspu._frame import Frame
 from denspu._validation import check_images, is_frame
 from denspu.encoders import TabularEncoder
 from denspu.exceptions import InvalidParameterError
-from denspu.networks.pixels import PixelScale
+from denspu.networks.backbones import PixelScale
 from denspu.persistence.onnx.twins import number_steps, refuse, scaling
 
 IMAGE_TYPES = ("uint8", "uint16", "float32", "float64")

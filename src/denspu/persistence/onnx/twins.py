@@ -162,7 +162,7 @@ def network(module: nn.Module) -> nn.Module:
 
 
 def pixels(part: Any, dtype: str, size: int | None = None) -> nn.Module:
-    """Return how pixels reach a network, as ``networks.pixels.pack`` does it."""
+    """Return how pixels reach a network, as ``networks.backbones.pack`` does it."""
     shape, eight = part.image_shape_, dtype == "uint8"
     whole = size is None or shape[:2] == (size, size)
     low, high = (0.0, 255.0) if eight and whole else (part.scale_.low, part.scale_.high)

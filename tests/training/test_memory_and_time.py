@@ -10,8 +10,9 @@ import torch
 from torch import nn
 
 from denspu._machine import Deadline
-from denspu.training import TensorBatches, TrainingConfig, budget, train
-from denspu.training.budget import fits, free_bytes, within
+from denspu.training import TensorBatches, TrainingConfig, loop, train
+from denspu.training.batches import fits, free_bytes
+from denspu.training.loop import within
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 CONFIG = TrainingConfig(epochs=40, lr=0.1, schedule="cosine")
@@ -33,7 +34,7 @@ class Slow(nn.Module):
         return other
 
     def forward(self, x):
-        starting = len(self.steps) < budget.WARM_STEPS[False]
+        starting = len(self.steps) < loop.WARM_STEPS[False]
         self.steps.append(1)
         time.sleep(0.05 if starting else 0.002)
         return self.layer(x)
@@ -66,7 +67,7 @@ def test_only_a_short_deadline_lowers_the_epochs():
 
 
 def test_a_share_of_the_time_that_is_left_after_the_trial(monkeypatch):
-    monkeypatch.setattr(budget, "_seconds_per_step", lambda *_: 1.0)
+    monkeypatch.setattr(loop, "_seconds_per_step", lambda *_: 1.0)
     with monkeypatch.context() as patch:
         patch.setattr(Deadline, "left", lambda self: 60.0)
         assert planned(60.0).epochs == 20
@@ -77,7 +78,7 @@ def test_a_share_of_the_time_that_is_left_after_the_trial(monkeypatch):
         time.sleep(0.05)
         return 0.001
 
-    monkeypatch.setattr(budget, "_seconds_per_step", slow_trial)
+    monkeypatch.setattr(loop, "_seconds_per_step", slow_trial)
     assert planned(0.07).epochs <= 0.02 / 0.003
 
 
@@ -107,7 +108,7 @@ def test_the_epochs_found_reproduce_the_run():
 def test_a_data_set_may_take_a_share_of_what_is_free(monkeypatch):
     assert free_bytes(CPU) == float("inf")
     assert fits(torch.zeros(10), CPU)
-    monkeypatch.setattr(budget, "free_bytes", lambda device: 1000.0)
+    monkeypatch.setattr("denspu.training.batches.free_bytes", lambda device: 1000.0)
     assert fits(torch.zeros(100), CUDA)
     assert not fits(torch.zeros(101), CUDA)
     assert fits(torch.zeros(400, dtype=torch.uint8), CUDA)
