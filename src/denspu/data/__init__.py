@@ -14,28 +14,27 @@ if TYPE_CHECKING:
     from denspu.data._comparing import find_duplicates as find_duplicates
     from denspu.data._comparing import find_shortcuts as find_shortcuts
     from denspu.data._disk import Skipped as Skipped
-    from denspu.data._fetch import Benchmark as Benchmark
-    from denspu.data._fetch import data_home as data_home
-    from denspu.data._fetch import get as get
-    from denspu.data._fetch import info as info
-    from denspu.data._fetch import load_dataset as load_dataset
     from denspu.data._items import Items as Items
     from denspu.data._items import Joined as Joined
     from denspu.data._items import join as join
     from denspu.data._pu import Oracle as Oracle
     from denspu.data._pu import PUDataset as PUDataset
-    from denspu.data._pu import holdout as holdout
     from denspu.data._pu import make_pu as make_pu
     from denspu.data._reading import iter_items as iter_items
     from denspu.data._reading import read_items as read_items
     from denspu.data._reading import read_pair as read_pair
+    from denspu.data._sets import Benchmark as Benchmark
+    from denspu.data._sets import data_home as data_home
+    from denspu.data._sets import get as get
+    from denspu.data._sets import info as info
+    from denspu.data._sets import load_dataset as load_dataset
 
 _NAMES = {
     "_comparing": ("Duplicates", "find_duplicates", "find_shortcuts"),
     "_disk": ("Skipped",),
-    "_fetch": ("Benchmark", "data_home", "get", "info", "load_dataset"),
+    "_sets": ("Benchmark", "data_home", "get", "info", "load_dataset"),
     "_items": ("Items", "Joined", "join"),
-    "_pu": ("Oracle", "PUDataset", "holdout", "make_pu"),
+    "_pu": ("Oracle", "PUDataset", "make_pu"),
     "_reading": ("iter_items", "read_items", "read_pair"),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from denspu._folds import hold_groups
-from denspu._parameters import Number, OneOf, check
+from denspu._parameters import OneOf, check
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import check_count, is_frame, take_rows, validate_groups
@@ -380,64 +379,3 @@ def _default_propensity(positives: Any) -> FloatArray:
     direction = pca.components_[0]
     projection *= np.sign(direction[np.abs(direction).argmax()])
     return np.exp(SAR_STRENGTH * projection / projection.std())
-
-
-# --- hold-out -----------------------------------------------------------------------
-
-
-def holdout(
-    index_or_n: int | IntArray,
-    fraction: float,
-    *,
-    groups: Any = None,
-    rng: np.random.Generator,
-) -> tuple[IntArray, IntArray]:
-    """Split positions at random into a part to keep and a part held out.
-
-    Parameters
-    ----------
-    index_or_n : int or array of int
-        The positions to split; a number n stands for 0..n-1.
-    fraction : float
-        About which share to hold out, in (0, 1). At least one row, or one group,
-        stays on each side.
-    groups : array, optional
-        Group of each position, in the same order. Groups are taken in random order
-        as long as they bring the held-out share nearer to ``fraction``.
-    rng : numpy.random.Generator
-        Where the random numbers come from.
-
-    Returns
-    -------
-    keep, held : arrays of int
-        Positions, each in the order they were given.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> keep, held = holdout(10, 0.3, rng=np.random.default_rng(0))
-    >>> len(keep), len(held)
-    (7, 3)
-    """
-    check("fraction", fraction, Number(0, 1, closed="neither"))
-    index: IntArray = (
-        np.asarray(index_or_n)
-        if isinstance(index_or_n, np.ndarray | list)
-        else np.arange(index_or_n)
-    )
-    codes = validate_groups(groups, len(index))
-    units, what = len(index), "row"
-    if codes is not None:
-        units, what = int(codes.max(initial=-1)) + 1, "group"
-    if units < 2:
-        raise InvalidInputError(
-            f"A hold-out needs at least 2 {what}s, one for each side; there "
-            f"{'is' if units == 1 else 'are'} {units}."
-        )
-    if codes is None:
-        n_held = min(max(round(fraction * len(index)), 1), len(index) - 1)
-        held = np.zeros(len(index), dtype=bool)
-        held[rng.permutation(len(index))[:n_held]] = True
-    else:
-        held = hold_groups(codes, fraction, rng)
-    return index[~held], index[held]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from denspu._folds import hold_groups
 from denspu._progress import does, many
 from denspu._random import Randomness
 from denspu._share import Counts
@@ -24,7 +25,6 @@ from denspu.data import (
     Items,
     find_duplicates,
     find_shortcuts,
-    holdout,
     join,
     read_items,
     read_pair,
@@ -404,9 +404,7 @@ def hold_out(
         )
     rng = Randomness(seed).numpy("hold-out")
     if times is None:
-        _, rows = holdout(n, share, groups=units, rng=rng)
-        held = none.copy()
-        held[rows] = True
+        held = hold_groups(units, share, rng)
     else:
         held = _latest(units, times, share, rng)
     back = _known_again(P, units, held)
