@@ -1,7 +1,7 @@
 """Models saved by earlier code load, and answer as they did.
 
 ``make_models.py`` made ``models/`` with commit 5b24845: together they name every class
-that a model may hold. A class that moves needs a line in ``allowed.MOVED``.
+that a model may hold. A module that moves needs a line in ``allowed.MOVED``.
 """
 
 from __future__ import annotations

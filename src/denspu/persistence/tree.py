@@ -8,15 +8,20 @@ second time, so that it is one thing again after loading.
 Arrays and tensors are entries of one safetensors file, in row order; where they lay in
 another order, on which the last digit of a sum can depend, ``steps`` keeps it. Types
 that safetensors does not know (records, texts, dates) are kept as their bytes.
+
+Most objects are their attributes. No constructor with an effect, no ``__reduce__`` and
+no ``__setstate__`` of Python code runs.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
+import operator
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import partial
+from itertools import accumulate, count
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -27,14 +32,29 @@ from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 
 from denspu.exceptions import ModelFileError
-from denspu.persistence.allowed import check, current, find, name_of
-from denspu.persistence.objects import Unsupported, put_together, take_apart
-from denspu.persistence.rules import take_back_settings
+from denspu.persistence.allowed import (
+    FORMS,
+    State,
+    Unsupported,
+    check,
+    current,
+    find,
+    name_of,
+    require,
+    set_attributes,
+    take_back_settings,
+)
 
 Node = dict[str, Any]
 
-CONTAINERS = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
-MAPPINGS: dict[str, type] = {"dict": dict, "ordered": OrderedDict}
+CONTAINERS: Mapping[str, Callable[[Any], Any]] = {
+    "list": list,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "slice": lambda parts: slice(*parts),
+}
+MAPPINGS: Mapping[str, type] = {"dict": dict, "ordered": OrderedDict}
 PLAIN_TYPES = {t.__name__: t for t in (bool, int, float, str, object)}
 CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
@@ -52,6 +72,11 @@ TENSORS = {
 }
 """Types of tensors by name; bfloat16, which NumPy lacks, is kept as int16."""
 
+CHILDREN = {"_parameters": nn.Parameter, "_buffers": Tensor, "_modules": nn.Module}
+
+CACHES: Mapping[str, tuple[str, ...]] = {"denspu.augment:ImageAugment": ("_axes",)}
+"""Attributes that are filled again when needed: dictionaries of device tensors."""
+
 
 # --- there ---------------------------------------------------------------------------
 
@@ -61,10 +86,9 @@ class Writer:
 
     def __init__(self) -> None:
         self.arrays: dict[str, Any] = {}
-        self._nodes: dict[Any, Node] = {}
+        self._nodes: dict[Any, Node | None] = {}  # None while it is being made
         self._alive: list[Any] = []  # so that no identity is used twice
-        self._open: set[int] = set()
-        self._ids = 0
+        self._ids = count(1)
 
     def node(self, value: Any, path: str) -> Any:
         """Return the tree of a value; ``path`` says where it was found."""
@@ -73,48 +97,52 @@ class Writer:
         if type(value) is float:
             return value if math.isfinite(value) else {"float": repr(value)}
         key = _identity(value)
-        if key in self._nodes:
-            node = self._nodes[key]
-            if "id" not in node:
-                self._ids += 1
-                node["id"] = self._ids
-            return {"same": node["id"]}
-        if id(value) in self._open:
+        if key not in self._nodes:
+            self._nodes[key] = None
+            self._alive.append(value)
+            try:
+                self._nodes[key] = made = self._shared(value, path)
+            except ModelFileError:
+                raise
+            except ValueError as reason:
+                raise _refusal(value, path, str(reason)) from None
+            return made
+        known = self._nodes[key]
+        if known is None:
             raise ModelFileError(
                 f"{path} leads back to itself, and a saved model has no circles. "
                 "Break the circle before saving."
             )
-        self._open.add(id(value))
-        try:
-            node = self._shared(value, path)
-        except ValueError as reason:
-            if isinstance(reason, ModelFileError):
-                raise
-            raise _refusal(value, path, str(reason)) from None
-        finally:
-            self._open.discard(id(value))
-        self._nodes[key] = node
-        self._alive.append(value)
-        return node
+        if "id" not in known:
+            known["id"] = next(self._ids)
+        return {"same": known["id"]}
 
     def _shared(self, value: Any, path: str) -> Node:
         kind = type(value)
-        for tag, container in CONTAINERS.items():
-            if kind is container:
-                items = sorted(value, key=repr) if "set" in tag else list(value)
-                _check_keys(items if "set" in tag else ())
-                return {tag: [self.node(v, f"{path}.{i}") for i, v in enumerate(items)]}
-        for tag, mapping in MAPPINGS.items():
-            if kind is mapping:
-                return {tag: self._items(value, path)}
+        tag = "ordered" if kind is OrderedDict else kind.__name__
+        if kind is slice:
+            return {tag: self._list((value.start, value.stop, value.step), path)}
+        if kind in (set, frozenset):
+            _check_keys(value)
+            return {tag: self._list(sorted(value, key=repr), path)}
+        if kind in (list, tuple):
+            return {tag: self._list(value, path)}
+        if kind in (dict, OrderedDict):
+            return {tag: self._items(value, path)}
         if kind is np.ndarray and value.dtype == object:
-            items = [self.node(v, f"{path}.{i}") for i, v in enumerate(value.flat)]
-            return {"objects": items, "shape": list(value.shape)}
+            return {"objects": self._list(value.flat, path), "shape": [*value.shape]}
         if kind is np.ndarray:
-            return self._array(self._free(path), value)
+            return self._array(value, path)
         if isinstance(value, Tensor):
-            return self._tensor(self._free(path), value)
-        return _plain(value, self.node, path) or self._object(value, path)
+            return self._tensor(value, path)
+        if isinstance(value, np.generic) and value.dtype.kind in "biuf":
+            if value.dtype.itemsize > 8:
+                raise Unsupported(f"is a {value.dtype}, which cannot be kept")
+            return {"number": value.dtype.str, "value": self.node(value.item(), path)}
+        return _plain(value) or self._object(value, path)
+
+    def _list(self, values: Any, path: str) -> list[Any]:
+        return [self.node(v, f"{path}.{i}") for i, v in enumerate(values)]
 
     def _items(self, value: dict[Any, Any], path: str) -> Any:
         _check_keys(value)
@@ -135,32 +163,32 @@ class Writer:
         if name is None:
             raise Unsupported("is not among the classes a model may hold")
         check(name, value)
-        state = take_apart(name, value)
+        state = _take_apart(name, value)
         tree = {key: self.node(v, f"{path}.{key}") for key, v in state.items()}
         return {"object": name, "state": tree}
 
-    def _free(self, name: str) -> str:
-        while name in self.arrays:
-            name += "'"
-        return name
-
-    def _array(self, name: str, value: np.ndarray[Any, Any]) -> Node:
+    def _array(self, value: np.ndarray[Any, Any], name: str) -> Node:
         if value.dtype.hasobject or value.dtype.kind not in "biufcSUVMm":
             raise Unsupported(f"is an array of {value.dtype}, which cannot be kept")
+        while name in self.arrays:
+            name += "'"
         if not _dense(value.shape, _steps(value)):
             value = value.copy(order="K")
         dtype = np.lib.format.dtype_to_descr(value.dtype)
-        node = {"array": name, "dtype": dtype, "shape": list(value.shape)}
-        rows = np.ascontiguousarray(value)
-        if value.dtype.names:
-            rows = _without_gaps(rows)
-        if value.dtype.str in NATIVE:
-            self.arrays[name] = rows.reshape(value.shape)
-        else:
-            self.arrays[name] = np.frombuffer(rows.tobytes(), dtype=np.uint8)
-        return _with_steps(node, _steps(value))
+        node = {"array": name, "dtype": dtype, "shape": [*value.shape]}
+        if value.size and _steps(value) != _row_steps(value.shape):
+            node["steps"] = [*_steps(value)]
+        rows = np.ascontiguousarray(value).reshape(value.shape)
+        if value.dtype.names:  # any bytes may lie between the fields
+            clean = np.zeros(value.shape, value.dtype)
+            for field in value.dtype.names:
+                clean[field] = rows[field]
+            rows = clean
+        native = value.dtype.str in NATIVE
+        self.arrays[name] = rows if native else np.frombuffer(rows.tobytes(), np.uint8)
+        return node
 
-    def _tensor(self, name: str, value: Tensor) -> Node:
+    def _tensor(self, value: Tensor, path: str) -> Node:
         kind = str(value.dtype).removeprefix("torch.")
         plain = type(value) in (Tensor, nn.Parameter) and kind in TENSORS
         if not plain or value.layout != torch.strided or value.device.type == "meta":
@@ -168,15 +196,13 @@ class Writer:
                 f"is a tensor of another kind ({type(value).__name__}, {kind})"
             )
         held = value.detach().cpu()
-        if not _dense(held.shape, held.stride()):
-            held = held.contiguous()
-        node: Node = {"tensor": name, "dtype": kind, "shape": list(held.shape)}
+        node = self._array(held.view(_kept(held.dtype)).numpy(), path)
+        node["tensor"], node["dtype"] = node.pop("array"), kind
         if isinstance(value, nn.Parameter):
             node["parameter"] = True
         if value.requires_grad:
             node["requires_grad"] = True
-        self.arrays[name] = held.contiguous().view(_kept(held.dtype)).numpy()
-        return _with_steps(node, held.stride())
+        return node
 
 
 def _identity(value: Any) -> Any:
@@ -199,12 +225,8 @@ def _check_keys(keys: Any) -> None:
             raise Unsupported("has a key that is neither a value nor a tuple of values")
 
 
-def _plain(value: Any, node: Callable[[Any, str], Any], path: str) -> Node | None:
+def _plain(value: Any) -> Node | None:
     """Return the tree of a small value that JSON does not know."""
-    if isinstance(value, np.generic) and value.dtype.kind in "biuf":
-        if value.dtype.itemsize > 8:
-            raise Unsupported(f"is a {value.dtype}, which cannot be kept")
-        return {"number": value.dtype.str, "value": node(value.item(), path)}
     if type(value) is np.str_:
         return {"number": "str", "value": str(value)}
     if isinstance(value, np.dtype):
@@ -214,9 +236,6 @@ def _plain(value: Any, node: Callable[[Any, str], Any], path: str) -> Node | Non
         return {"type": np.dtype(value).str}
     if isinstance(value, type) and value in PLAIN_TYPES.values():
         return {"type": value.__name__}
-    if type(value) is slice:
-        parts = (value.start, value.stop, value.step)
-        return {"slice": [node(part, path) for part in parts]}
     if isinstance(value, PurePath):
         return {"path": str(value)}
     if isinstance(value, torch.device):
@@ -240,11 +259,26 @@ def _refusal(value: Any, path: str, reason: str) -> ModelFileError:
     )
 
 
+def _take_apart(name: str, thing: Any) -> State:
+    """Return the values an object is made of; ``name`` is that of its class."""
+    if name in FORMS:
+        return FORMS[name][0](thing)
+    try:
+        object.__new__(type(thing))
+        state = dict(vars(thing))
+    except TypeError:
+        raise Unsupported("has no plain attributes") from None
+    if not isinstance(thing, nn.Module):
+        return {k: v for k, v in state.items() if k not in CACHES.get(name, ())}
+    kept = ("training", *CHILDREN, "_non_persistent_buffers_set")
+    for key, empty in vars(nn.Module()).items():
+        if key not in kept and state.pop(key, empty) != empty:
+            hooks = key.strip("_").replace("_", " ")
+            raise Unsupported(f"has {hooks}, which are code")
+    return state | {key: dict(state[key]) for key in CHILDREN}
+
+
 # --- back ----------------------------------------------------------------------------
-
-
-class WrongArray(Exception):
-    """The file of arrays does not hold what the tree says."""
 
 
 class Reader:
@@ -252,7 +286,7 @@ class Reader:
 
     def __init__(self, arrays: Path, config: Path) -> None:
         file: Any = safe_open(arrays, framework="numpy")
-        self._file, self._config = file, config
+        self._file, self._arrays, self._config = file, arrays, config
         self._entries = set(file.keys())
         self._known: dict[int, Any] = {}
         self.estimators: list[BaseEstimator] = []
@@ -264,72 +298,44 @@ class Reader:
             return node
         if type(node) is not dict:
             raise ValueError(f"a bare {type(node).__name__}")
-        tags = [tag for tag in READERS if tag in node]
+        tags = [tag for tag in TAGS if tag in node]
         if len(tags) != 1:
             raise ValueError(f"keys {', '.join(map(repr, list(node)[:4]))}")
-        made = READERS[tags[0]](self, node)
+        (tag,) = tags
+        if tag in CONTAINERS:
+            made = self._container(tag, node[tag])
+        elif tag in MAPPINGS:
+            made = self._mapping(tag, node[tag])
+        elif tag in SMALL:
+            made = SMALL[tag](node[tag])
+        else:
+            made = READERS[tag](self, node)
         if "id" in node:
             self._known[node["id"]] = made
         return made
 
-    def _container(self, node: Node, tag: str) -> Any:
-        if type(node[tag]) is not list:
+    def _container(self, tag: str, nodes: Any) -> Any:
+        if type(nodes) is not list:
             raise ValueError(f"{tag} of something else than a list")
-        items = [self.value(v) for v in node[tag]]
+        items = [self.value(node) for node in nodes]
         _check_keys(items if "set" in tag else ())
         return CONTAINERS[tag](items)
 
-    def _mapping(self, node: Node, tag: str) -> Any:
-        items = node[tag]
-        pairs = items.items() if type(items) is dict else items
-        keys = [key if type(items) is dict else self.value(key) for key, _ in pairs]
+    def _mapping(self, tag: str, items: Any) -> Any:
+        named = type(items) is dict
+        pairs = items.items() if named else items
+        keys = [key if named else self.value(key) for key, _ in pairs]
         _check_keys(keys)
-        values = [self.value(v) for _, v in pairs]
+        values = [self.value(node) for _, node in pairs]
         return MAPPINGS[tag](zip(keys, values, strict=True))
 
     def _same(self, node: Node) -> Any:
         return self._known[node["same"]]
 
-    def _float(self, node: Node) -> float:
-        if node["float"] not in ("nan", "inf", "-inf"):
-            raise ValueError(f"a float {node['float']!r}")
-        return float(node["float"])
-
     def _number(self, node: Node) -> Any:
         if node["number"] == "str":
             return np.str_(node["value"])
-        return self._scalar_type(node["number"])(self.value(node["value"]))
-
-    @staticmethod
-    def _scalar_type(name: Any) -> Any:
-        if name not in NATIVE:
-            raise ValueError(f"a number of type {name!r}")
-        return np.dtype(name).type
-
-    def _dtype(self, node: Node) -> Any:
-        return np.dtype(object) if node["numpy"] == "|O" else _described(node["numpy"])
-
-    def _type(self, node: Node) -> Any:
-        name = node["type"]
-        return PLAIN_TYPES.get(name) or self._scalar_type(name)
-
-    def _slice(self, node: Node) -> slice:
-        start, stop, step = (self.value(part) for part in node["slice"])
-        return slice(start, stop, step)
-
-    def _path(self, node: Node) -> Path:
-        return Path(node["path"])
-
-    def _device(self, node: Node) -> torch.device:
-        return torch.device(node["device"])
-
-    def _torch(self, node: Node) -> Any:
-        return TENSORS[node["torch"]]
-
-    def _missing(self, node: Node) -> Any:
-        import pandas
-
-        return pandas.NA
+        return _number_type(node["number"])(self.value(node["value"]))
 
     def _objects(self, node: Node) -> Any:
         items = np.empty(len(node["objects"]), dtype=object)
@@ -347,7 +353,7 @@ class Reader:
                 "a denspu at least as new as theirs."
             )
         state = {key: self.value(v) for key, v in node["state"].items()}
-        made = put_together(current(name), cls, state)
+        made = _put_together(current(name), cls, state)
         check(current(name), made)
         take_back_settings(made)
         if isinstance(made, BaseEstimator):
@@ -363,11 +369,8 @@ class Reader:
             size = dtype.itemsize * math.prod(shape)
             flat = self._entry(node["array"], np.dtype(np.uint8), (size,))
             rows = np.frombuffer(flat.data, dtype=dtype).reshape(shape)
-        if steps is None:
-            return np.array(rows, order="C")
-        room = np.empty(rows.size, dtype=dtype)
         strides = [step * dtype.itemsize for step in steps]
-        held = np.lib.stride_tricks.as_strided(room, shape, strides)
+        held: Any = np.ndarray(shape, dtype, strides=strides)
         held[...] = rows
         return held
 
@@ -376,7 +379,7 @@ class Reader:
         shape, steps = _layout(node)
         like = torch.empty(0, dtype=_kept(dtype)).numpy().dtype
         rows = torch.from_numpy(np.array(self._entry(node["tensor"], like, shape)))
-        room = torch.empty_strided(shape, steps or _row_steps(shape), dtype=dtype)
+        room = torch.empty_strided(shape, steps, dtype=dtype)
         room.copy_(rows.view(dtype))
         wanted = bool(node.get("requires_grad", False))
         if node.get("parameter"):
@@ -386,37 +389,80 @@ class Reader:
     def _entry(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
         """Return an entry once: naming it again must not multiply the memory."""
         if name not in self._entries:
-            raise WrongArray(f"lacks the array {name!r} that the tree names there")
+            raise self._wrong(f"lacks the array {name!r} that the tree names there")
         self._entries.discard(name)
         entry = self._file.get_slice(name)
         if tuple(entry.get_shape()) == shape:
             found = self._file.get_tensor(name)
             if found.dtype == dtype and found.shape == shape:
                 return found
-        raise WrongArray(
+        raise self._wrong(
             f"holds {name!r} as {entry.get_dtype()} of shape {entry.get_shape()}, and "
             f"it should be {dtype} of shape {shape}"
         )
 
+    def _wrong(self, reason: str) -> ModelFileError:
+        return ModelFileError(f"{self._arrays} {reason}. Save the model again.")
 
-READERS: dict[str, Callable[[Reader, Node], Any]] = {
-    **{tag: partial(Reader._container, tag=tag) for tag in CONTAINERS},
-    **{tag: partial(Reader._mapping, tag=tag) for tag in MAPPINGS},
+
+def _number_type(name: Any) -> Any:
+    if name not in NATIVE:
+        raise ValueError(f"a number of type {name!r}")
+    return np.dtype(name).type
+
+
+def _odd_float(text: Any) -> float:
+    if text not in ("nan", "inf", "-inf"):
+        raise ValueError(f"a float {text!r}")
+    return float(text)
+
+
+def _missing(_: Any) -> Any:
+    import pandas
+
+    return pandas.NA
+
+
+SMALL: Mapping[str, Callable[[Any], Any]] = {
+    "float": _odd_float,
+    "numpy": lambda kind: np.dtype(object) if kind == "|O" else _described(kind),
+    "path": Path,
+    "device": torch.device,
+    "torch": TENSORS.__getitem__,
+    "type": lambda name: PLAIN_TYPES.get(name) or _number_type(name),
+    "missing": _missing,
+}
+"""Values that are made of their one key alone."""
+
+READERS: Mapping[str, Callable[[Reader, Node], Any]] = {
     "object": Reader._object,
     "array": Reader._array,
     "tensor": Reader._tensor,
     "objects": Reader._objects,
     "same": Reader._same,
-    "float": Reader._float,
     "number": Reader._number,
-    "numpy": Reader._dtype,
-    "slice": Reader._slice,
-    "path": Reader._path,
-    "device": Reader._device,
-    "torch": Reader._torch,
-    "type": Reader._type,
-    "missing": Reader._missing,
 }
+
+TAGS = (*CONTAINERS, *MAPPINGS, *SMALL, *READERS)
+
+
+def _put_together(name: str, cls: type, state: State) -> Any:
+    """Return the object made of those values."""
+    if name in FORMS:
+        return FORMS[name][1](cls, state)
+    thing: Any = object.__new__(cls)
+    if isinstance(thing, nn.Module):
+        nn.Module.__init__(thing)
+        for key, kind in CHILDREN.items():
+            held = state[key]
+            require(type(held) is dict, key)
+            require(all(v is None or isinstance(v, kind) for v in held.values()), key)
+    set_attributes(thing, state | {cache: {} for cache in CACHES.get(name, ())})
+    if isinstance(thing, BaseEstimator) and name.startswith("denspu."):
+        for key, parameter in inspect.signature(cls).parameters.items():
+            if parameter.default is not parameter.empty and not hasattr(thing, key):
+                setattr(thing, key, parameter.default)  # newer than the saved model
+    return thing
 
 
 # --- how arrays lie ------------------------------------------------------------------
@@ -441,19 +487,11 @@ def _tuples(found: Any) -> Any:
     return [(name, _tuples(kind), *map(tuple, shape)) for name, kind, *shape in found]
 
 
-def _without_gaps(records: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return records with zeros between the fields, where any bytes may lie."""
-    clean = np.zeros(records.shape, records.dtype)  # zeros_like leaves the gaps
-    for name in records.dtype.names or ():
-        clean[name] = records[name]
-    return clean
-
-
-def _layout(node: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+def _layout(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return shape and steps; steps that leave the memory are refused."""
     shape = _whole(node["shape"])
     if "steps" not in node or 0 in shape:
-        return shape, None
+        return shape, _row_steps(shape)
     steps = _whole(node["steps"])
     if len(steps) != len(shape) or not _dense(shape, steps):
         raise ValueError(f"steps {steps} for shape {shape}")
@@ -468,35 +506,23 @@ def _whole(numbers: Any) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _with_steps(node: Node, steps: tuple[int, ...]) -> Node:
-    if 0 not in node["shape"] and steps != _row_steps(node["shape"]):
-        node["steps"] = list(steps)
-    return node
-
-
 def _steps(value: np.ndarray[Any, Any]) -> tuple[int, ...]:
     """Return strides in elements; -1 where they are none."""
     size = value.dtype.itemsize or 1
     return tuple(s // size if s % size == 0 else -1 for s in value.strides)
 
 
-def _row_steps(shape: Any) -> tuple[int, ...]:
+def _row_steps(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the steps of rows one after the other."""
-    steps: list[int] = []
-    step = 1
-    for n in reversed(shape):
-        steps.insert(0, step)
-        step *= max(n, 1)
-    return tuple(steps)
+    sizes = [max(n, 1) for n in reversed(shape)]
+    return tuple(accumulate(sizes[:-1], operator.mul, initial=1))[::-1] if shape else ()
 
 
-def _dense(shape: Any, steps: tuple[int, ...]) -> bool:
+def _dense(shape: tuple[int, ...], steps: tuple[int, ...]) -> bool:
     """Tell whether elements fill their memory, each once, in some order of axes."""
     if 0 in shape:
         return True
-    expected = 1
-    for step, n in sorted((s, n) for s, n in zip(steps, shape, strict=True) if n != 1):
-        if step != expected:
-            return False
-        expected *= max(n, 1)
-    return min(steps, default=0) >= 0
+    axes = sorted((s, n) for s, n in zip(steps, shape, strict=True) if n != 1)
+    filled = accumulate((n for _, n in axes), operator.mul, initial=1)
+    right = all(s == wanted for (s, _), wanted in zip(axes, filled, strict=False))
+    return right and min(steps, default=0) >= 0
