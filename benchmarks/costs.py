@@ -32,7 +32,8 @@ def table(records: Path) -> str:
 
     def cells(name: str, **facts: str) -> list[Record]:
         found = [r for r in read_records(specs / f"{name}.jsonl") if not failed(r)]
-        found = [r for r in found if r.ran_on_gpu and "taken_from" not in r.extra]
+        found = [r for r in found if not r.device.startswith("cpu")]
+        found = [r for r in found if "taken_from" not in r.extra]
         return [r for r in found if all(r.extra[k] == v for k, v in facts.items())]
 
     def deep(name: str) -> list[Record]:

@@ -22,7 +22,7 @@ from pandas import DataFrame, notna
 from denspu.benchmark import Record, read_records
 from denspu.benchmark.paired import FEWEST_SEEDS, differences
 from denspu.benchmark.record import failed, recorded
-from denspu.benchmark.results import parts_of, spec_markdown, status_markdown
+from denspu.benchmark.results import spec_markdown, status_markdown
 from denspu.benchmark.spec import METRICS, Row, Spec, load_spec
 from denspu.benchmark.tables import (
     MISSING,
@@ -40,8 +40,6 @@ SPECS = HERE / "specs"
 RECORDS = HERE / "records" / "specs"
 PAGE = HERE.parent / "docs" / "results.md"
 FOLDER = "images/bench"
-NO_ENCODERS = HERE / "no-encoders"
-"""The page tells of a machine that has none."""
 
 
 def ablation(records: Path) -> str:
@@ -59,10 +57,10 @@ def ablation_labels(records: Path) -> str:
 
 
 def missing(records: Path) -> str:
-    """Return the table of what has no record yet, and what it would take on a GPU."""
+    """Return the table of what has no record yet."""
     paths = specs_in_order(SPECS)
     specs = [(load_spec(p), read_records(records / f"{p.stem}.jsonl")) for p in paths]
-    return status_markdown(parts_of(specs, on_gpu=True, encoders=NO_ENCODERS))
+    return status_markdown(specs)
 
 
 @dataclass(frozen=True)

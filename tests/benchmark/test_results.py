@@ -13,13 +13,7 @@ import pytest
 from tests.benchmark.test_tables import record, records_of
 
 from denspu.benchmark import write_record
-from denspu.benchmark.results import (
-    ENCODERS,
-    NOTHING_MISSING,
-    parts_of,
-    spec_markdown,
-    status_markdown,
-)
+from denspu.benchmark.results import NOTHING_MISSING, spec_markdown, status_markdown
 from denspu.benchmark.spec import Row, Spec, Task, cells_of, load_spec
 from denspu.benchmark.tables import MISSING
 
@@ -148,6 +142,7 @@ SPEC = Spec(
     metrics=("f1", "roc_auc"),
     reference="ours",
 )
+ELSEWHERE = Task("C", "mnist", 100)
 FIGURES = {
     ("far", "A"): (0.70, 0.71, 0.72),
     ("far", "B"): (0.70, 0.71, 0.72),
@@ -208,109 +203,27 @@ def test_titles_are_shortened_where_they_stay_apart():
 
 # --- what is missing ------------------------------------------------------------------
 
-OPEN = Spec(
-    name="open",
-    title="An open table",
-    tasks=(Task("A", "digits", 100), Task("B", "fashion-mnist", 100)),
-    rows=(
-        Row("ours", "dens_pu"),
-        Row("nnPU", "nnpu", prior="true", encoder="shared"),
-        Row("cpu", "dens_pu", device="cpu"),
-    ),
-    seeds=(0, 1, 2),
-    shared_encoder={"epochs": 3},
-)
 
-
-def ran(cell, total=8.0, *, device="a GPU", jobs=1, error=None):
-    shared = {"shared_encoder": 100.0 + cell.seed} if cell.shared_encoder else {}
-    seconds = {"total": total, **shared}
-    extra = {"jobs": jobs}
-    return record(cell, device=device, seconds=seconds, error=error, extra=extra)
-
-
-def parts(records, *specs, on_gpu=True, encoders="nowhere"):
-    asked = [(spec, records) for spec in specs or (OPEN,)]
-    found = parts_of(asked, on_gpu=on_gpu, encoders=encoders)
-    return {(p.spec, p.name, p.dataset): p for p in found}
-
-
-def some(row, dataset="digits"):
-    return [c for c in cells_of(OPEN) if (c.row.name, c.task.dataset) == (row, dataset)]
-
-
-def test_missing_and_failed_cells_and_shares_of_the_device():
-    first, second, third = some("ours")
-    records = [
-        ran(first, 40.0, jobs=5),
-        ran(second, 30.0, jobs=2),
-        ran(third, error="MemoryError: x"),
-        ran(some("cpu")[0], 9.0, device="cpu, 1 threads"),
-        ran(some("cpu")[1], 7.0),
+def test_the_table_names_what_is_open_and_sums_it_up():
+    done = [c for c in cells_of(SPEC) if c.row.name in ("ours", "near")]
+    records = [record(c, 0.9) for c in done[1:] if (c.task.name, c.seed) != ("B", 2)]
+    records.append(record(done[0], error="MemoryError: x"))
+    spec = replace(SPEC, rows=SPEC.rows[1:3], tasks=(SPEC.tasks[0], ELSEWHERE))
+    table = status_markdown([(spec, records)])
+    lines = [[w.strip() for w in line.split("|")[1:-1]] for line in table.splitlines()]
+    assert lines[2:-2] == [
+        ["small", "near", "digits", "0 of 3, 1 failed"],
+        ["small", "near", "mnist", "3 of 3"],
+        ["small", "ours", "mnist", "3 of 3"],
     ]
-    found = parts(records)
-    ours = found["open", "ours", "digits"]
-    assert (ours.cells, ours.missing, ours.failed) == (3, 0, 1)
-    assert ours.each == (8.0, 15.0)
-    other = found["open", "ours", "fashion-mnist"]
-    assert (other.missing, other.each, other.left) == (3, None, None)
-    kept = found["open", "cpu", "digits"]
-    assert (kept.missing, kept.each, kept.elsewhere) == (1, (9.0, 9.0), True)
-    on_cpu = parts(records, on_gpu=False)
-    assert on_cpu["open", "cpu", "digits"].each == (9.0, 9.0)
-    assert not on_cpu["open", "cpu", "digits"].elsewhere
-    assert on_cpu["open", "ours", "digits"].each is None
-
-
-def test_a_row_never_run_is_judged_by_the_same_work_in_another_spec(tmp_path):
-    """Other labels and another name do not change it; other settings do."""
-    row = replace(OPEN.rows[1], name="nnPU again")
-    new = replace(
-        OPEN,
-        name="new",
-        tasks=(Task("C", "digits", 500, positive=(1, 2)),),
-        rows=(row, replace(row, name="longer", parameters={"epochs": 500})),
-        shared_encoder={"epochs": 3, "positive_weight": 0},
+    assert table.endswith(
+        "\n\n6 cells missing. 1 failed; `denspu bench run --retry` runs them again."
     )
-    records = [ran(cell, 8.0 + cell.seed) for cell in some("nnPU")[:2]]
-    found = parts(records, new, OPEN)
-    assert found["new", "nnPU again", "digits"].each == (8.0, 9.0)
-    assert found["new", "longer", "digits"].each is None
-    assert found["new", ENCODERS, "digits"].each == (100.0, 101.0)
-    assert found["open", ENCODERS, "fashion-mnist"].each is None
-    encoders = found["open", ENCODERS, "digits"]
-    assert (encoders.cells, encoders.missing) == (3, 1)
-    (tmp_path / some("nnPU")[2].encoder_id).mkdir()
-    assert parts(records, encoders=tmp_path)["open", ENCODERS, "digits"].missing == 0
-    own = parts([*records, ran(cells_of(new)[0], 50.0)], new, OPEN)
-    assert own["new", "nnPU again", "digits"].each == (50.0, 50.0)
+    whole = [record(cell, 0.9) for cell in cells_of(spec)]
+    assert status_markdown([(spec, whole)]) == NOTHING_MISSING
 
 
 def test_what_two_specs_ask_for_is_missing_once():
-    found = parts([], OPEN, replace(OPEN, name="alike"))
-    for name in ("ours", ENCODERS):
-        assert found["open", name, "digits"].missing == 3
-        assert found["alike", name, "digits"].missing == 0
-
-
-def test_the_table_names_what_is_open_and_sums_it_up():
-    done = [c for c in cells_of(OPEN) if c.seed < 2 or c.task.name == "A"]
-    records = [ran(c, 10.0 + c.seed) for c in done if c.row.name == "ours"]
-    table = status_markdown(list(parts(records).values()))
-    lines = [[w.strip() for w in line.split("|")[1:-1]] for line in table.splitlines()]
-    assert lines[2] == [
-        *("open", "ours", "fashion-mnist", "1 of 3", "10 to 11", "10 to 11")
-    ]
-    assert lines[3] == ["open", "nnPU", "digits", "3 of 3", MISSING, MISSING]
-    assert table.endswith(
-        "Together 10 to 11 s of such a device, and 12 runs that are like none recorded "
-        "on one. 6 cells more on a CPU, with seconds of a CPU."
-    )
-    none = status_markdown([p for p in parts([]).values() if p.name == "ours"])
-    assert none.endswith("None of these 6 is like a run recorded on such a device.")
-    whole = [ran(cell) for cell in cells_of(OPEN)]
-    assert status_markdown(list(parts(whole).values())) == NOTHING_MISSING
-    failed = [ran(cells_of(OPEN)[0], error="MemoryError: x"), *whole[1:]]
-    text = status_markdown(list(parts(failed).values()))
-    assert "0 of 3, 1 failed" in text
-    assert text.endswith("\n\n1 failed; `denspu bench run --retry` runs them again.")
+    table = status_markdown([(SPEC, []), (replace(SPEC, name="alike"), [])])
+    assert "alike" not in table
+    assert table.endswith("30 cells missing.")

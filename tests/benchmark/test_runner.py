@@ -18,16 +18,15 @@ from denspu import DensPU
 from denspu._random import Randomness
 from denspu.benchmark import read_records, runner, work, write_record
 from denspu.benchmark.record import failed, recorded
-from denspu.benchmark.runner import Clock, only_writer, run_specs, work_through
+from denspu.benchmark.runner import run_specs, work_through
 from denspu.benchmark.spec import cells_of, load_spec, parse_spec, spec_hash
 from denspu.benchmark.work import (
-    Ended,
     Job,
     Place,
     Supervised,
-    gave_up,
+    do,
     make_data,
-    run_cell,
+    without_figures,
 )
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import (
@@ -127,7 +126,10 @@ def test_choices_and_limits_that_make_no_sense_are_refused(tmp_path):
     assert not out.exists()
     with pytest.raises(InvalidParameterError, match="Records cannot be written to"):
         run(spec, tmp_path)
-    with only_writer(out), pytest.raises(InvalidParameterError, match="Another run"):
+    with (
+        runner._only_writer(out),
+        pytest.raises(InvalidParameterError, match="Another run"),
+    ):
         run(spec, out)
 
 
@@ -187,18 +189,18 @@ def test_odd_figures_do_not_end_the_run(tmp_path, monkeypatch):
     assert "f1 is nan" in third.extra["error"]
 
 
-def test_nothing_is_begun_that_would_not_end_in_time(tmp_path):
+def test_nothing_is_begun_after_the_budget(tmp_path):
     out = tmp_path / "records.jsonl"
     spec = spec_of(FAST, seeds=(10, 11, 12))
     run(spec, out, seeds=(10,))
-    outcome = run(spec, out, budget=1e-3)
+    outcome = run(spec, out, budget=0)
     assert (outcome.ran, outcome.left, outcome.skipped) == (0, 2, 1)
 
 
 def test_what_is_recorded_of_a_cell_is_its_first_success():
     [cell] = cells_of(spec_of(FAST))
     job = Job(cell, Place("cpu"))
-    bad = gave_up(job, "told").record
+    bad = without_figures(job, error="told")
     good = replace(bad, extra={"cell": cell.id})
     assert recorded([bad, good, bad])[cell.id] is good
     assert recorded([bad, replace(bad, seed=5)])[cell.id].seed == 5
@@ -215,12 +217,12 @@ def test_what_several_specs_ask_for_is_run_once(tmp_path):
     two = spec_of({**FAST, "name": "the same"}, OTHER, name="two")
     specs = list(zip((one, two), outs, strict=True))
     outcome = run(specs, None)
-    assert (outcome.ran, outcome.skipped, outcome.left) == (2, 0, 0)
+    assert (outcome.ran, outcome.skipped, outcome.left) == (2, 1, 0)
     taken, own = read_records(outs[1])
     assert (taken.variant, taken.extra["taken_from"]) == ("the same", "made")
     assert taken.metrics == read_records(outs[0])[0].metrics
     assert (own.extra["spec"], "taken_from" in own.extra) == ("two", False)
-    assert run(specs, None).skipped == 2  # runs, not lines of records
+    assert run(specs, None).skipped == 3
     (tmp_path / "other.jsonl").write_text('{"a": 1}\n')  # not ours, left alone
     three = spec_of(OTHER, name="three")
     assert run(three, tmp_path / "three.jsonl").skipped == 1
@@ -230,10 +232,13 @@ def test_what_several_specs_ask_for_is_run_once(tmp_path):
 def test_a_failure_of_one_spec_is_made_good_by_another(tmp_path):
     one, two = spec_of(FAST), spec_of(FAST, name="two")
     outs = [tmp_path / "made.jsonl", tmp_path / "two.jsonl"]
-    bad = gave_up(Job(cells_of(one)[0], Place("cpu", spec="made")), "broken").record
+    bad = without_figures(
+        Job(cells_of(one)[0], Place("cpu", spec="made")), error="broken"
+    )
     write_record(bad, outs[0])
-    outcome = run(list(zip((one, two), outs, strict=True)), None)
-    assert (outcome.ran, outcome.failed, outcome.failed_before) == (1, 0, 0)
+    assert run(two, outs[1]).ran == 1
+    outcome = run(one, outs[0])
+    assert (outcome.ran, outcome.skipped, outcome.failed_before) == (0, 1, 0)
     for out in outs:
         assert not any(map(failed, recorded(read_records(out)).values()))
 
@@ -260,7 +265,7 @@ def watch_fit(monkeypatch, cls):
 def test_a_method_sees_the_labels_of_p_alone(monkeypatch):
     seen = watch_fit(monkeypatch, ElkanNoto)
     cell = cells_of(spec_of(FAST))[0]
-    assert "Told" in run_cell(Job(cell, Place("cpu"))).extra["error"]
+    assert "Told" in do(Job(cell, Place("cpu"))).extra["error"]
     pu, _ = make_data(cell.task, 10)
     assert np.array_equal(seen["y"], pu.y)
     assert set(seen) == {"model", "X", "y"}
@@ -286,7 +291,7 @@ def test_prior_and_scenario_are_those_of_the_task(monkeypatch, scenario):
     def prior_told(cls, **row):
         seen = watch_fit(monkeypatch, cls)
         [cell] = cells_of(spec_of({"name": "a", **row}, scenario=scenario))
-        run_cell(Job(cell, Place("cpu")))
+        do(Job(cell, Place("cpu")))
         return seen["model"]
 
     pu, _ = make_data(spec_of(FAST, scenario=scenario).tasks[0], 10)
@@ -303,7 +308,7 @@ def test_prior_and_scenario_are_those_of_the_task(monkeypatch, scenario):
 
 def test_a_cut_at_the_true_prior_moves_the_calls_and_not_the_ranking():
     own, moved = (
-        run_cell(Job(cells_of(spec_of({**FAST, "cut": cut}))[0], Place("cpu")))
+        do(Job(cells_of(spec_of({**FAST, "cut": cut}))[0], Place("cpu")))
         for cut in ("own", "true prior")
     )
     assert own.metrics["roc_auc"] == moved.metrics["roc_auc"]
@@ -312,7 +317,7 @@ def test_a_cut_at_the_true_prior_moves_the_calls_and_not_the_ranking():
 
 def test_warnings_go_into_the_record(recwarn):
     row = {"name": "flood", "method": "label_propagation"}
-    record = run_cell(Job(cells_of(spec_of(row, n_labeled=5))[0], Place("cpu")))
+    record = do(Job(cells_of(spec_of(row, n_labeled=5))[0], Place("cpu")))
     [told] = record.extra["warnings"]
     assert told.startswith("DegenerateFitWarning: LabelPropagation calls")
     assert not [w for w in recwarn if w.category.__module__.startswith("denspu")]
@@ -324,9 +329,7 @@ def test_warnings_go_into_the_record(recwarn):
 def test_true_labels_are_for_supervised_rows_alone():
     settings = {"method": "supervised", "parameters": {"epochs": 15, "network": "mlp"}}
     rows = [{**settings, "name": o, "oracle": o} for o in ("negatives", "all")]
-    some, everything = (
-        run_cell(Job(c, Place("cpu"))) for c in cells_of(spec_of(*rows))
-    )
+    some, everything = (do(Job(c, Place("cpu"))) for c in cells_of(spec_of(*rows)))
     assert everything.metrics["accuracy"] > some.metrics["accuracy"] > 0.7
 
 
@@ -408,102 +411,71 @@ def test_a_damaged_encoder_fails_its_cells_and_no_others(tmp_path):
 # --- in which order -------------------------------------------------------------------
 
 
-class Watched:
-    """Workers whose jobs end at once, in order; they remember what ran beside what."""
+def watched(monkeypatch, spec, home, at_once=3, fails=()):
+    """Work through a spec with jobs that end at once; return what was begun."""
+    begun = []
 
-    def __init__(self, count=3, fails=(), clock=None, seconds=0.0):
-        self.count, self.fails, self.clock = count, fails, clock
-        self.seconds, self.busy, self.begun, self.beside = seconds, [], [], {}
+    def told(job):
+        begun.append((job.cell.row.name, job.cell.seed, job.encoder))
+        if job.encoder and job.cell.seed not in fails:
+            job.shared_folder.mkdir(parents=True)
+        error = {"error": "no memory"} if job.encoder and job.cell.seed in fails else {}
+        return without_figures(job, **error)
 
-    def free(self):
-        return len(self.busy) < self.count
+    def in_processes(jobs, count, limit, end):
+        begun.append(count)
+        return runner._here(jobs, end)
 
-    def begin(self, job):
-        name = job.cell.row.name
-        self.begun.append((name, job.cell.seed, job.encoder))
-        for other in self.busy:
-            self.beside.setdefault(other.cell.row.name, set()).add(name)
-        self.beside.setdefault(name, set()).update(j.cell.row.name for j in self.busy)
-        self.busy.append(job)
-
-    def wait(self):
-        job = self.busy.pop(0)
-        if self.clock:
-            self.clock.began -= self.seconds
-        if not job.encoder:
-            record = gave_up(job, "told", self.seconds).record
-            extra = {k: v for k, v in record.extra.items() if k != "error"}
-            return [Ended(job, replace(record, extra=extra), self.seconds)]
-        if job.cell.seed in self.fails:
-            return [Ended(job, None, 0.0, "no memory")]
-        job.shared_folder.mkdir(parents=True)
-        return [Ended(job, None, self.seconds)]
+    monkeypatch.setattr(runner, "do", told)
+    monkeypatch.setattr(runner, "_in_processes", in_processes)
+    place = Place("cpu", Path(home), spec.name, spec_hash(spec), at_once)
+    jobs = [Job(cell, place) for cell in cells_of(spec)]
+    return list(work_through(jobs, at_once)), begun
 
 
-def jobs_of(spec, encoders=Path("nowhere"), on_gpu=True):
-    place = Place("cuda", Path(encoders), spec.name, spec_hash(spec), 3, on_gpu)
-    return [Job(cell, place.of(cell.row)) for cell in cells_of(spec)]
+def test_what_fills_a_device_or_is_bound_by_seconds_runs_alone_and_last(
+    monkeypatch, tmp_path
+):
+    timed = {"name": "timed", "method": "dens_pu", "parameters": {"max_seconds": 5}}
+    heavy = {"name": "heavy", "method": "spy", "heavy": True}
+    spec = spec_of(FAST, timed, heavy, OTHER)
+    _, begun = watched(monkeypatch, spec, tmp_path)
+    names = [one if isinstance(one, int) else one[0] for one in begun]
+    assert names == [1, 3, "fast", "other", 1, "timed", "heavy"]
 
 
-def worked(jobs, workers, budget=1e9):
-    return list(work_through(jobs, workers, workers.clock or Clock(budget)))
-
-
-TIMED = {"name": "timed", "method": "dens_pu", "parameters": {"max_seconds": 5}}
-HEAVY = {"name": "heavy", "method": "spy", "heavy": True}
-HEAVY_TOO = {**HEAVY, "name": "heavy too", "parameters": {"spy_share": 0.2}}
-LIGHT = {"name": "light", "method": "ncpu"}
-
-
-def test_a_cell_bound_by_seconds_runs_alone():
-    watched = Watched()
-    assert len(worked(jobs_of(spec_of(FAST, TIMED, OTHER)), watched)) == 3
-    assert watched.beside["timed"] == set()
-    assert watched.beside["fast"] == {"other"}
-
-
-def test_of_heavy_cells_one_runs_at_a_time_beside_light_ones():
-    spec = spec_of(FAST, OTHER, HEAVY, HEAVY_TOO, LIGHT)
-    watched = Watched()
-    worked(jobs_of(spec), watched)
-    assert watched.beside["heavy"] == {"fast", "other", "light"}
-    names = [name for name, *_ in watched.begun]
-    assert names == ["fast", "heavy", "other", "light", "heavy too"]
-    on_cpu, alone = Watched(), Watched(count=1)
-    worked(jobs_of(spec, on_gpu=False), on_cpu)
-    assert "heavy too" in on_cpu.beside["heavy"]
-    worked(jobs_of(spec), alone)
-    assert [name for name, *_ in alone.begun] == [row.name for row in spec.rows]
-
-
-def test_an_encoder_is_trained_once_before_its_cells(tmp_path):
-    spec = spec_of(OTHER, SHARES, {**LIGHT, "encoder": "shared"}, seeds=(10, 11))
-    watched = Watched(fails=(11,))
-    found = worked(jobs_of(spec, tmp_path), watched)
+def test_an_encoder_is_trained_once_before_its_cells(monkeypatch, tmp_path):
+    light = {"name": "light", "method": "ncpu", "encoder": "shared"}
+    spec = spec_of(OTHER, SHARES, light, seeds=(10, 11))
+    found, begun = watched(monkeypatch, spec, tmp_path, fails=(11,))
     assert len(found) == 6
-    assert [seed for _, seed, encoder in watched.begun if encoder] == [10, 11]
-    assert watched.begun.index(("fast", 10, True)) < watched.begun.index(
-        ("fast", 10, False)
-    )
-    lost = [job.cell.seed for job, record in found if failed(record)]
-    assert lost == [11, 11]
+    assert begun[:3] == [1, ("light", 10, True), ("light", 11, True)]
+    assert ("fast", 10, False) in begun
+    lost = [(job.cell.seed, r.extra["error"]) for job, r in found if failed(r)]
+    assert lost == [(11, "Its shared encoder failed. no memory")] * 2
 
 
-def test_what_jobs_took_tells_of_the_next(tmp_path):
-    clock = Clock(100.0)
-    watched = Watched(1, clock=clock, seconds=40.0)
-    worked(jobs_of(spec_of(FAST, seeds=(10, 11, 12))), watched)
-    assert [seed for _, seed, _ in watched.begun] == [10, 11]
-    [job] = jobs_of(spec_of(SHARES), tmp_path)
-    clock = Clock(100.0)
-    clock.learn(job, 500.0)
-    assert not clock.allows(job)
-    assert clock.allows(replace(job, encoder=True))  # unlike a cell
-    [elsewhere] = jobs_of(spec_of(SHARES), tmp_path, on_gpu=False)
-    assert clock.allows(elsewhere)
-    [light] = jobs_of(spec_of(OTHER), tmp_path)
-    clock.learn(light, 1.0)
-    assert clock.allows(light)  # like itself, before like the longest of all
+# --- data of one's own ----------------------------------------------------------------
+
+MY_DATA = """
+from denspu.data import Benchmark, load_dataset
+from dataclasses import replace
+
+def small():
+    digits = load_dataset("digits")
+    return replace(digits, name="small", positive=(1,))
+"""
+
+
+def test_a_data_set_of_ones_own_is_named_by_its_function(tmp_path, monkeypatch):
+    (tmp_path / "my_data.py").write_text(MY_DATA)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = tmp_path / "records.jsonl"
+    spec = spec_of(FAST, dataset="my_data:small")
+    assert run(spec, out).failed == 0
+    assert read_records(out)[0].dataset == "small"
+    with pytest.raises(InvalidParameterError, match="'my_data:big' cannot be imported"):
+        spec_of(FAST, dataset="my_data:big")
 
 
 # --- in processes of their own --------------------------------------------------------

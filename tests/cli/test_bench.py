@@ -116,7 +116,7 @@ def test_bench_run_that_is_stopped_says_that_nothing_is_lost(bench, monkeypatch)
     assert "What is recorded stays; the same command goes on" in done.output
 
 
-def test_bench_status_tells_what_is_missing_and_what_it_would_take(bench, tmp_path):
+def test_bench_status_tells_what_is_missing(bench, tmp_path):
     spec, _ = bench
     whole = run("bench", "status", str(spec))
     assert whole.exit_code == 0, whole.output
@@ -125,16 +125,11 @@ def test_bench_status_tells_what_is_missing_and_what_it_would_take(bench, tmp_pa
     records = spec.parent.parent / "records" / "specs" / "pair.jsonl"
     longer = tmp_path / "longer.toml"
     longer.write_text(BENCH.replace("seeds = [10]", "seeds = [10, 11]"))
-    command = ["bench", "status", str(longer), "--records", str(records)]
-    here = run(*command, "--device", "cpu")
+    here = run("bench", "status", str(longer), "--records", str(records))
     assert here.output.startswith("longer: 2 of 4 cells recorded\n\n| spec ")
     line = next(x for x in here.output.splitlines() if "Rocchio" in x)
     cells = [word.strip() for word in line.split("|")[1:-1]]
-    assert cells[:4] == ["longer", "Rocchio", "digits", "1 of 2"]
-    assert cells[4] == cells[5] != "–"
-    assert "s of such a device." in here.output
-    on_a_gpu = run(*command, "--device", "cuda")  # whether or not there is one
-    assert "None of these 2 is like a run recorded" in on_a_gpu.output
+    assert cells == ["longer", "Rocchio", "digits", "1 of 2"]
 
     both = run("bench", "status", str(spec), str(longer), "--records", str(records))
     assert "is one file, and 2 specs" in str(both.exception)

@@ -60,11 +60,6 @@ class Record:
     commit: str = field(default_factory=lambda: commit())
     command: str = field(default_factory=lambda: command())
 
-    @property
-    def ran_on_gpu(self) -> bool:
-        """Whether it is of a run on a GPU."""
-        return not self.device.startswith("cpu")
-
 
 def versions() -> dict[str, str]:
     """Return the versions that shape a result."""

@@ -9,12 +9,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from pandas import DataFrame
 
 from denspu._progress import many
 from denspu.benchmark.paired import (
@@ -26,11 +23,9 @@ from denspu.benchmark.paired import (
 from denspu.benchmark.record import Record, failed
 from denspu.benchmark.spec import Spec, Task
 from denspu.benchmark.tables import (
-    MISSING,
     Found,
     markdown_grid,
     plain,
-    span_words,
     tables_of,
     title_of,
 )
@@ -247,133 +242,37 @@ def _devices(found: Found) -> list[str]:
 
 # --- what has no record yet ----------------------------------------------------------
 
-ENCODERS = "encoders that rows share"
-HEADER = ("spec", "row", "data set", "missing", "seconds each", "seconds left")
+HEADER = ("spec", "row", "data set", "missing")
 NOTHING_MISSING = "Nothing is missing."
 
 
-@dataclass(frozen=True)
-class Part:
-    """Cells of a row on one data set, or encoders, and what the missing ones take."""
-
-    spec: str
-    name: str
-    dataset: str
-    cells: int
-    missing: int
-    failed: int
-    each: tuple[float, float] | None
-    """Least and most seconds of the device: those of a record, divided by the cells
-    that ran at once; ``None`` where such a device has run neither."""
-    elsewhere: bool
-    """Runs on a CPU whatever device the others are run on."""
-
-    @property
-    def left(self) -> tuple[float, float] | None:
-        """Least and most seconds that the missing ones take."""
-        if self.each is None:
-            return None
-        return self.missing * self.each[0], self.missing * self.each[1]
-
-
-def parts_of(
-    specs: Sequence[tuple[Spec, Sequence[Record]]],
-    *,
-    on_gpu: bool,
-    encoders: str | Path = "encoders",
-) -> list[Part]:
-    """Return the parts of specs: rows by data set, then encoders to be trained.
+def status_markdown(specs: Sequence[tuple[Spec, Sequence[Record]]]) -> str:
+    """Return how many cells of each row and data set are missing or have failed.
 
     What several specs ask for is missing once, in the first of them.
     """
-    frame = DataFrame(
-        line
-        for spec, records in specs
-        for line in _lines(Found(spec, records), on_gpu, Path(encoders))
-    )
-    timed = frame.dropna(subset="seconds")
-    by_id = timed.groupby("id")["seconds"].agg(["min", "max"])
-    by_work = timed.groupby(["work", "dataset"])["seconds"].agg(["min", "max"])
+    counts: dict[tuple[str, str, str], Counter[str]] = {}
     asked: set[str] = set()
-    parts = []
-    for place, part in frame.groupby(["spec", "name", "dataset"], sort=False):
-        spec, name, dataset = place
-        first = part.iloc[0]
-        missing = set(part["id"][~part["there"]]) - asked
-        asked |= missing
-        times = by_id[by_id.index.isin(part["id"])]
-        if not len(times) or name == ENCODERS:
-            times = by_work[by_work.index == (first["work"], dataset)]
-        each = (times["min"].min(), times["max"].max()) if len(times) else None
-        count, bad = part["id"].nunique(), int(part["failed"].sum())
-        parts.append(
-            Part(spec, name, dataset, count, len(missing), bad, each, first["cpu"])
-        )
-    return parts
-
-
-def _lines(found: Found, on_gpu: bool, encoders: Path) -> Iterator[dict[str, Any]]:
-    """Yield a line for each cell, row by row, and for each use of a shared encoder."""
-    order = list(dict.fromkeys(cell.row.name for cell in found.cells))
-    of_encoders = []
-    for cell in sorted(found.cells, key=lambda cell: order.index(cell.row.name)):
-        record = found.records.get(cell.id)
-        bad = record is not None and failed(record)
-        cpu = on_gpu and cell.row.keeps_to_cpu
-        seconds = shared = None
-        if record is not None and not bad and record.ran_on_gpu == (on_gpu and not cpu):
-            seconds = record.seconds["total"] / record.extra.get("jobs", 1)
-            shared = record.seconds.get("shared_encoder")
-        line = {
-            "spec": found.spec.name,
-            "name": cell.row.name,
-            "dataset": cell.task.dataset,
-            "id": cell.id,
-            "work": cell.work,
-            "there": record is not None,
-            "failed": bad,
-            "seconds": seconds,
-            "cpu": cpu,
-        }
-        yield line
-        if cell.row.encoder == "shared":
-            changes = {
-                "name": ENCODERS,
-                "id": cell.encoder_id,
-                "work": cell.encoder_work,
-                "there": record is not None or (encoders / cell.encoder_id).exists(),
-                "failed": False,
-                "seconds": shared,
-            }
-            of_encoders.append(line | changes)
-    yield from of_encoders
-
-
-def status_markdown(parts: Sequence[Part]) -> str:
-    """Return what is missing as a table, then what all of it takes, and what failed."""
-    parts = [part for part in parts if part.missing or part.failed]
-    if not parts:
-        return NOTHING_MISSING
+    for spec, records in specs:
+        found = Found(spec, records)
+        rows = [row.name for row in spec.rows]
+        for cell in sorted(found.cells, key=lambda cell: rows.index(cell.row.name)):
+            place = (spec.name, cell.row.name, cell.task.dataset)
+            count = counts.setdefault(place, Counter())
+            record = found.records.get(cell.id)
+            count["cells"] += 1
+            count["missing"] += record is None and cell.id not in asked
+            count["failed"] += record is not None and failed(record)
+            asked.add(cell.id)
     lines = []
-    for part in parts:
-        missing = f"{part.missing} of {part.cells}"
-        missing += f", {part.failed} failed" if part.failed else ""
-        times = [span_words(t) if t else MISSING for t in (part.each, part.left)]
-        lines.append(
-            [plain(part.spec), plain(part.name), part.dataset, missing, *times]
-        )
-    here = [part for part in parts if not part.elsewhere]
-    known = [part.left for part in here if part.missing and part.left is not None]
-    unknown = sum(part.missing for part in here if part.left is None)
-    said = []
-    if known:
-        total = span_words([sum(ends) for ends in zip(*known, strict=True)])
-        more = f", and {unknown} runs that are like none recorded on one"
-        said.append(f"Together {total} s of such a device{more * bool(unknown)}.")
-    elif unknown:
-        said.append(f"None of these {unknown} is like a run recorded on such a device.")
-    if on_cpu := sum(part.missing for part in parts if part.elsewhere):
-        said.append(f"{many(on_cpu, 'cell')} more on a CPU, with seconds of a CPU.")
-    if bad := sum(part.failed for part in parts):
-        said.append(f"{bad} failed; `denspu bench run --retry` runs them again.")
-    return f"{markdown_grid(HEADER, lines)}\n\n{' '.join(said)}"
+    for (name, row, dataset), count in counts.items():
+        words = f"{count['missing']} of {count['cells']}"
+        words += f", {count['failed']} failed" if count["failed"] else ""
+        if count["missing"] or count["failed"]:
+            lines.append([plain(name), plain(row), dataset, words])
+    if not lines:
+        return NOTHING_MISSING
+    said = f"{many(sum(n['missing'] for n in counts.values()), 'cell')} missing."
+    if bad := sum(n["failed"] for n in counts.values()):
+        said += f" {bad} failed; `denspu bench run --retry` runs them again."
+    return f"{markdown_grid(HEADER, lines)}\n\n{said}"

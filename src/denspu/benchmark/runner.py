@@ -10,13 +10,15 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Hashable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor as Threads
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from multiprocessing import get_context, parent_process
 from pathlib import Path
+from queue import SimpleQueue
 
 import torch
 
@@ -31,7 +33,7 @@ from denspu.benchmark.record import (
     write_record,
 )
 from denspu.benchmark.spec import Cell, Spec, cells_of, spec_hash
-from denspu.benchmark.work import Ended, Job, Place, do, facts_of, gave_up, loaded
+from denspu.benchmark.work import Job, Place, do, facts_of, loaded, without_figures
 from denspu.exceptions import (
     DataIntegrityError,
     DensPUError,
@@ -52,9 +54,9 @@ class Outcome:
     ran: int = 0
     failed: int = 0
     skipped: int = 0
-    """Recorded before."""
+    """Recorded before, by this spec or another."""
     left: int = 0
-    """Not begun: the budget would not have lasted."""
+    """Not begun within the budget."""
     failed_before: int = 0
     """Of those recorded before."""
     seconds: float = 0.0
@@ -75,25 +77,19 @@ def run_specs(
     cell_limit: float | None = None,
     verbose: int = 1,
 ) -> Outcome:
-    """Run the cells of specs that have no record yet.
-
-    Light cells come in the order of the specs and, in each, seed by seed; so do those
-    that fill a GPU, beside them and not waiting for them.
+    """Run the cells of specs that have no record yet, one spec after the other.
 
     Parameters
     ----------
     specs : sequence of (Spec, path)
-        Specs with their files of records; one run at a time may write to a file. A
-        cell that several specs ask for is run once.
+        Specs with their files of records; one run at a time may write to a file.
     budget : float
-        Seconds. No cell is begun that would not end within it, judged by the longest
-        so far of those most like it on such a device.
+        Seconds after which no cell is begun.
     device : str
         Of all methods, but for rows that keep to a CPU.
     jobs : int
-        Cells that run at once, each in a process of its own. On a GPU one encoder or
-        ``heavy`` row runs at a time. What is under ``max_seconds`` runs alone, with
-        all cores.
+        Cells that run at once, each in a process of its own. Encoders, ``heavy`` rows
+        and what is under ``max_seconds`` run alone, with all cores.
     encoders : path
         Folder of the encoders that rows share.
     seeds, rows, tasks : optional
@@ -109,50 +105,46 @@ def run_specs(
     check("jobs", jobs, Whole(1))
     check("cell_limit", cell_limit, OneOf(None), Number(0, closed="neither"))
     wanted = _chosen([spec for spec, _ in specs], seeds, rows, tasks)
-    on_gpu = resolve_device(device).type == "cuda"
-    sheets: list[_Sheet] = []
-    for (spec, out), cells in zip(specs, wanted, strict=True):
-        if any(Path(out).resolve() == other.out.resolve() for other in sheets):
+    resolve_device(device)
+    files = [Path(out).resolve() for _, out in specs]
+    for file in files:
+        if files.count(file) > 1:
             raise InvalidParameterError(
-                f"{out} would hold the records of more than one spec. Name each spec "
+                f"{file} would hold the records of more than one spec. Name each spec "
                 "once, and give each its own file."
             )
-        place = Place(device, Path(encoders), spec.name, spec_hash(spec), jobs, on_gpu)
-        sheets.append(_Sheet(Path(out), place, cells))
-    with ExitStack() as stack:
-        for sheet in sheets:
-            stack.enter_context(only_writer(sheet.out))
-            sheet.known = recorded(read_records(sheet.out))
-        for sheet in sheets if borrowing else ():
-            sheet.borrow()
-        clock = Clock(budget)
-        pending: dict[str, Job] = {}
-        for sheet, (spec, _) in zip(sheets, specs, strict=True):
-            for cell in cells_of(spec):
-                if cell.id in sheet.known:
-                    clock.learn_from(sheet.job(cell), sheet.known[cell.id])
-            for cell in sheet.wanted:
-                record = sheet.known.get(cell.id)
-                if record is None or (retry and failed(record)):
-                    pending.setdefault(cell.id, sheet.job(cell))
-        for name in dict.fromkeys(job.cell.task.dataset for job in pending.values()):
-            loaded(name)  # data that are missing would make many cells fail
-        before = {cell.id for sheet in sheets for cell in sheet.wanted} - set(pending)
-        bad = {i for s in sheets for i, record in s.known.items() if failed(record)}
-        outcome = Outcome(skipped=len(before), failed_before=len(before & bad))
-        workers: Here | Processes = Here()
-        if jobs > 1 or cell_limit is not None:
-            workers = stack.enter_context(Processes(jobs, cell_limit))
-        title = " ".join(spec.name for spec, _ in specs)
-        with progress(title, len(pending), verbose) as advance:
-            for job, record in work_through(list(pending.values()), workers, clock):
-                for sheet in sheets:
-                    sheet.add(job, record)
-                outcome.ran += 1
-                outcome.failed += failed(record)
-                advance(job.cell.title)
-    outcome.left = len(pending) - outcome.ran
-    outcome.seconds = clock.elapsed()
+    outcome, began = Outcome(), time.perf_counter()
+    for (spec, out), cells in zip(specs, wanted, strict=True):
+        place = Place(device, Path(encoders), spec.name, spec_hash(spec), jobs)
+        with _only_writer(Path(out)):
+            known = recorded(read_records(out))
+            for record in _borrowed(cells, Path(out), place) if borrowing else ():
+                old = known.get(record.extra["cell"])
+                if old is None or failed(old):
+                    write_record(record, out)
+                    known[record.extra["cell"]] = record
+            pending, before = [], []
+            for cell in cells:
+                found = known.get(cell.id)
+                if found is None or (retry and failed(found)):
+                    pending.append(Job(cell, place.of(cell.row)))
+                else:
+                    before.append(found)
+            for name in dict.fromkeys(job.cell.task.dataset for job in pending):
+                loaded(name)  # data that are missing would make many cells fail
+            outcome.skipped += len(before)
+            outcome.failed_before += sum(map(failed, before))
+            outcome.left += len(pending)
+            with progress(spec.name, len(pending), verbose) as advance:
+                for job, record in work_through(
+                    pending, jobs, limit=cell_limit, end=began + budget
+                ):
+                    write_record(record, out)
+                    outcome.ran += 1
+                    outcome.left -= 1
+                    outcome.failed += failed(record)
+                    advance(job.cell.title)
+    outcome.seconds = time.perf_counter() - began
     return outcome
 
 
@@ -196,260 +188,191 @@ def _chosen(
     return found
 
 
-# --- which job is begun next --------------------------------------------------------
+def _borrowed(cells: Sequence[Cell], out: Path, place: Place) -> Iterator[Record]:
+    """Yield what files of records beside this one have of its cells, as ours."""
+    others: list[Record] = []
+    for path in sorted(out.parent.glob("*.jsonl")):
+        if path != out:
+            with suppress(DataIntegrityError):  # a file of other things
+                others += read_records(path)
+    elsewhere = recorded(others)
+    for cell in cells:
+        found = elsewhere.get(cell.id)
+        if found is not None and not failed(found):
+            extra = {**found.extra, **facts_of(Job(cell, place))}
+            extra["jobs"] = found.extra.get("jobs", 1)
+            extra["taken_from"] = found.extra["spec"]
+            yield replace(found, variant=cell.row.name, extra=extra)
 
 
-@dataclass
-class Clock:
-    """How long the run may take, and how long its jobs will.
+@contextmanager
+def _only_writer(out: Path) -> Iterator[None]:
+    """Keep other runs from writing to the same records."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        file = out.open("ab")
+    except OSError as error:
+        raise InvalidParameterError(
+            f"Records cannot be written to {out}: {error.strerror}. Name a file that "
+            "can be written (--records FILE)."
+        ) from None
+    with file:
+        try:
+            import fcntl
 
-    A job is judged by the longest so far of those most like it. Encoders are like
-    encoders alone, and nothing is like what ran on another kind of device.
-    """
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # pragma: no cover - not on Windows
+            pass
+        except OSError:
+            raise InvalidParameterError(
+                f"Another run is writing to {out}. Wait for it to end, or give this "
+                "one its own file."
+            ) from None
+        yield
 
-    budget: float
-    began: float = field(default_factory=time.perf_counter)
-    longest: dict[Hashable, float] = field(default_factory=dict)
 
-    def elapsed(self) -> float:
-        """Return the seconds since the run began."""
-        return time.perf_counter() - self.began
-
-    def allows(self, job: Job) -> bool:
-        """Tell whether a job would end in time; one like none before would."""
-        known = (self.longest[k] for k in self._likes(job) if k in self.longest)
-        return self.elapsed() + next(known, 0.0) <= self.budget
-
-    def learn(self, job: Job, seconds: float) -> None:
-        """Remember how long a job took."""
-        for like in self._likes(job):
-            self.longest[like] = max(self.longest.get(like, 0.0), seconds)
-
-    def learn_from(self, job: Job, record: Record) -> None:
-        """Remember what a record says of its cell and of the encoder it shares.
-
-        One of another kind of device, or of a run that raised, says nothing of this.
-        """
-        if failed(record) or record.ran_on_gpu != job.place.on_gpu:
-            return
-        self.learn(job, record.seconds["total"])
-        if "shared_encoder" in record.seconds:
-            self.learn(replace(job, encoder=True), record.seconds["shared_encoder"])
-
-    @staticmethod
-    def _likes(job: Job) -> list[Hashable]:
-        """Return what a job is like, from what few are to what all are."""
-        work = job.cell.encoder_work if job.encoder else job.cell.work
-        likes = [(work, job.cell.task.dataset), (work,), ()]
-        return [(job.place.on_gpu, job.encoder, *like) for like in likes]
+# --- one job after the other, or several at once ------------------------------------
 
 
 def work_through(
-    jobs: Sequence[Job], workers: Here | Processes, clock: Clock
+    jobs: Sequence[Job],
+    at_once: int = 1,
+    *,
+    limit: float | None = None,
+    end: float = float("inf"),
 ) -> Iterator[tuple[Job, Record]]:
-    """Yield cells with their records as they end; encoders go before their cells.
+    """Yield cells with their records as they end; none is begun after ``end``.
 
-    An encoder is tried once. Where it fails, its cells are recorded with its error. A
-    heavy job waits for the one before it to end, and goes before light ones; a cell
-    or encoder that is bound by seconds runs when no other does.
+    Encoders go before all cells and are tried once: where one fails, its cells are
+    recorded with its error. Cells that must run alone come last.
     """
-    waiting: list[Job] = list(jobs)
-    in_work: list[Job] = []
-    while True:
-        while workers.free() and not any(job.alone for job in in_work):
-            job = _next(waiting, in_work, clock)
-            if job is None:
-                break
-            if not job.encoder:
-                waiting.remove(job)
-            workers.begin(job)
-            in_work.append(job)
-        if not in_work:
+
+    def done(some: Sequence[Job], count: int) -> Iterator[tuple[Job, Record]]:
+        if at_once == 1 and limit is None:
+            return _here(some, end)
+        return _in_processes(some, count, limit, end)
+
+    encoders = {
+        folder: replace(job, encoder=True)
+        for job in jobs
+        if (folder := job.shared_folder) is not None and not folder.exists()
+    }
+    trained = done(list(encoders.values()), 1)
+    errors = {job.shared_folder: r.extra["error"] for job, r in trained if failed(r)}
+    for job in jobs:
+        if job.shared_folder in errors:
+            why = f"Its shared encoder failed. {errors[job.shared_folder]}"
+            yield job, without_figures(job, error=why)
+    able = [job for job in jobs if job.shared_folder not in errors]
+    yield from done([job for job in able if not job.alone], at_once)
+    yield from done([job for job in able if job.alone], 1)
+
+
+def _here(jobs: Sequence[Job], end: float) -> Iterator[tuple[Job, Record]]:
+    """Do jobs in this process; none after an error that broke its device."""
+    for job in jobs:
+        if time.perf_counter() > end:
             return
-        for ended in workers.wait():
-            in_work.remove(ended.job)
-            if ended.went_well:
-                clock.learn(ended.job, ended.seconds)
-            if ended.record is not None:
-                yield ended.job, ended.record
-            if ended.error is None:
-                continue
-            folder = ended.job.shared_folder
-            for job in [j for j in waiting if j.shared_folder == folder]:
-                waiting.remove(job)
-                lost = gave_up(job, f"Its shared encoder failed. {ended.error}")
-                assert lost.record is not None
-                yield job, lost.record
-
-
-def _next(waiting: Sequence[Job], in_work: Sequence[Job], clock: Clock) -> Job | None:
-    """Return the first job that is ready and would end in time.
-
-    Beside light jobs the first heavy one, since only one of these runs at a time.
-    """
-    heavy_runs = any(job.heavy for job in in_work)
-    in_training = {job.shared_folder for job in in_work if job.encoder}
-    light = None
-    for job in waiting:
-        folder = job.shared_folder
-        if folder is not None and not folder.exists():
-            if folder in in_training:
-                continue
-            job = replace(job, encoder=True)
-        if (job.alone and in_work) or (job.heavy and heavy_runs):
-            continue
-        if not clock.allows(job):
-            continue
-        if job.heavy or not in_work:
-            return job
-        light = light or job
-    return light
-
-
-# --- who does the jobs --------------------------------------------------------------
-
-
-class Here:
-    """One job at a time, in this process; none after an error that broke its device."""
-
-    def __init__(self) -> None:
-        self.done: list[Ended] = []
-        self.broken_by: Job | None = None
-
-    def free(self) -> bool:
-        """Tell whether another job can be begun."""
-        return not self.done
-
-    def begin(self, job: Job) -> None:
-        """Do a job."""
-        if self.broken_by is not None:
+        record = do(job)
+        yield job, record
+        if any(word in record.extra.get("error", "") for word in BROKEN):
             raise DensPUError(
-                f"{self.broken_by.cell.title} broke the device of this process (its "
-                "record says how), so that no other cell was begun. Run again for "
-                "those left; jobs=2 (--jobs 2) or a cell_limit (--cell-limit) keeps "
-                "cells in processes of their own."
+                f"{job.cell.title} broke the device of this process (its record says "
+                "how), so that no other cell was begun. Run again for those left; "
+                "jobs=2 (--jobs 2) or a cell_limit (--cell-limit) keeps cells in "
+                "processes of their own."
             )
-        ended = do(job)
-        told = ended.error or (ended.record and ended.record.extra.get("error")) or ""
-        if any(word in told for word in BROKEN):
-            self.broken_by = job
-        self.done.append(ended)
-
-    def wait(self) -> list[Ended]:
-        """Return the job that has ended."""
-        ended, self.done = self.done, []
-        return ended
 
 
-class Processes:
-    """Several jobs at once, each in a process of its own.
+def _in_processes(
+    jobs: Sequence[Job], count: int, limit: float | None, end: float
+) -> Iterator[tuple[Job, Record]]:
+    """Do jobs in several processes that share the cores, each led by a thread."""
+    threads = max(1, n_threads(None) // count)
+    workers = [_Worker(threads, limit) for _ in range(count)]
+    idle: SimpleQueue[_Worker] = SimpleQueue()
+    for worker in workers:
+        idle.put(worker)
 
-    A process that dies, or takes longer than ``limit`` seconds over a job, is replaced
-    and its cell recorded as failed. So is one whose cell raised: what the error left
-    behind (a device in a bad state) must not reach the next cell.
-    """
-
-    def __init__(self, count: int, limit: float | None = None) -> None:
-        self.count, self.limit = count, limit
-        self.idle: list[_Worker] = []
-        self.busy: dict[Future[Ended], _Worker] = {}
-
-    def __enter__(self) -> Processes:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for worker in (*self.idle, *self.busy.values()):
-            worker.end()
-
-    def free(self) -> bool:
-        """Tell whether another job can be begun."""
-        return len(self.busy) < self.count
-
-    def begin(self, job: Job) -> None:
-        """Start a job in a process that waits, else in a new one; cores are shared."""
-        threads = max(1, n_threads(None) // (1 if job.alone else self.count))
-        for worker in [w for w in self.idle if w.threads == threads]:
-            self.idle.remove(worker)
-            with suppress(BrokenProcessPool):  # it died while it waited
-                self.busy[worker.begin(job)] = worker
-                return
-        worker = _Worker(threads)
-        self.busy[worker.begin(job)] = worker
-
-    def wait(self) -> list[Ended]:
-        """Return the jobs that have ended; kill those over the limit."""
-        while True:
-            done, _ = wait(
-                self.busy, None if self.limit is None else 0.1, FIRST_COMPLETED
-            )
-            if done:
-                return [self._ended(future, self.busy.pop(future)) for future in done]
-            for worker in self.busy.values():
-                if self.limit is not None and worker.seconds > self.limit:
-                    worker.is_late = True
-                    worker.end()
-
-    def _ended(self, future: Future[Ended], worker: _Worker) -> Ended:
-        job = worker.job
-        assert job is not None
+    def lead(job: Job) -> Record | None:
+        if time.perf_counter() > end:
+            return None
+        worker = idle.get()
         try:
-            ended = future.result()
-        except BrokenProcessPool:
-            if worker.pid.exception() is not None:
-                raise DensPUError(
-                    "A process for the benchmark ended before it began to work. A "
-                    "script that calls run_specs with jobs above 1 must do so under "
-                    "if __name__ == '__main__'."
-                ) from None
-            how = "no answer: it crashed, or was killed, for its memory perhaps"
-            if worker.is_late:
-                how = f"more than the {self.limit:g} s a cell may take"
-            return gave_up(job, f"The process ended with {how}.", worker.seconds)
-        # The memory that training an encoder took is not kept for a cell's process.
-        again = ended.went_well and not job.encoder
-        self.idle.append(worker) if again else worker.end()
-        return ended
+            return worker.do(job)
+        finally:
+            idle.put(worker)
 
-
-class _Worker:
-    """A process that does one job after the other, and what it is at."""
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self.pool = ProcessPoolExecutor(
-            1, get_context("spawn"), initializer=_prepare, initargs=(threads,)
-        )
-        told = os.environ.get(THREADS)  # by the user: that stays
-        os.environ[THREADS] = told or str(threads)
+    told = os.environ.get(THREADS)  # by the user: that stays
+    os.environ[THREADS] = told or str(threads)
+    with Threads(count) as leaders:
+        futures = {leaders.submit(lead, job): job for job in jobs}
         try:
-            self.pid: Future[int] = self.pool.submit(os.getpid)
+            for future in as_completed(futures):
+                record = future.result()
+                if record is not None:
+                    yield futures[future], record
         finally:
             if told is None:
                 del os.environ[THREADS]
-        self.pid.add_done_callback(self._count_from_now)
-        self.job: Job | None = None
-        self.began = 0.0
-        self.is_late = False
+            leaders.shutdown(wait=False, cancel_futures=True)
+            for worker in workers:
+                worker.end()
 
-    def _count_from_now(self, _: object = None) -> None:
-        self.began = time.perf_counter()
 
-    @property
-    def seconds(self) -> float:
-        """How long it has been at its job; that the process starts does not count."""
-        return time.perf_counter() - self.began if self.pid.done() else 0.0
+class _Worker:
+    """A process that does one job after the other.
 
-    def begin(self, job: Job) -> Future[Ended]:
-        """Start a job."""
-        self.job = job
-        self._count_from_now()
-        return self.pool.submit(do, job)
+    One that dies, takes longer than ``limit`` seconds over a job, or raises is
+    replaced: what an error left behind (a device in a bad state) must not reach the
+    next cell.
+    """
+
+    def __init__(self, threads: int, limit: float | None) -> None:
+        self.threads, self.limit = threads, limit
+        self.pool: ProcessPoolExecutor | None = None
+
+    def do(self, job: Job) -> Record:
+        """Return the record of a job; that the process starts takes no time of it."""
+        pool = self.pool or self._started()
+        began = time.perf_counter()
+        try:
+            record = pool.submit(do, job).result(self.limit)
+        except TimeoutError:
+            how = f"more than the {self.limit:g} s a cell may take"
+        except BrokenProcessPool:
+            how = "no answer: it crashed, or was killed, for its memory perhaps"
+        else:
+            if failed(record):
+                self.end()
+            return record
+        self.end()
+        seconds = time.perf_counter() - began
+        return without_figures(job, seconds, error=f"The process ended with {how}.")
+
+    def _started(self) -> ProcessPoolExecutor:
+        self.pool = ProcessPoolExecutor(
+            1, get_context("spawn"), initializer=_prepare, initargs=(self.threads,)
+        )
+        self.pid: Future[int] = self.pool.submit(os.getpid)
+        try:
+            self.pid.result()
+        except BrokenProcessPool:
+            raise DensPUError(
+                "A process for the benchmark ended before it began to work. A script "
+                "that calls run_specs with jobs above 1 must do so under "
+                "if __name__ == '__main__'."
+            ) from None
+        return self.pool
 
     def end(self) -> None:
         """Kill the process; what it was at breaks."""
+        pool, self.pool = self.pool, None
+        if pool is None:
+            return
         with suppress(BrokenProcessPool, ProcessLookupError):  # it ended by itself
             os.kill(self.pid.result(), signal.SIGKILL)
-        self.pool.shutdown(cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
 
 
 def _prepare(threads: int) -> None:
@@ -464,79 +387,3 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-# --- the records of a spec while it is run ------------------------------------------
-
-
-@dataclass
-class _Sheet:
-    """The records of a spec, and which of its cells are wanted."""
-
-    out: Path
-    place: Place
-    wanted: list[Cell]
-    known: dict[str, Record] = field(default_factory=dict)
-
-    def job(self, cell: Cell) -> Job:
-        return Job(cell, self.place.of(cell.row))
-
-    def add(self, job: Job, record: Record) -> None:
-        """Write the record of a job, whichever spec it was run for, if it is news."""
-        known = self.known.get(job.cell.id)
-        ours = job.place == self.place.of(job.cell.row)
-        if known is not None and not (failed(known) and (ours or not failed(record))):
-            return
-        for cell in (c for c in self.wanted if c.id == job.cell.id):
-            self._write(record if ours else self._taken(cell, record))
-
-    def borrow(self) -> None:
-        """Take over the records of the same cells from files beside this one."""
-        others: list[Record] = []
-        for path in sorted(self.out.parent.glob("*.jsonl")):
-            if path != self.out:
-                with suppress(DataIntegrityError):  # a file of other things
-                    others += read_records(path)
-        elsewhere = recorded(others)
-        for cell in self.wanted:
-            found = elsewhere.get(cell.id)
-            done = cell.id in self.known and not failed(self.known[cell.id])
-            if not (done or found is None or failed(found)):
-                self._write(self._taken(cell, found))
-
-    def _taken(self, cell: Cell, found: Record) -> Record:
-        """Return the record that the same cell has in another spec, as ours."""
-        extra = {**found.extra, **facts_of(Job(cell, self.place))}
-        extra |= {"jobs": found.extra.get("jobs", 1), "taken_from": found.extra["spec"]}
-        return replace(found, variant=cell.row.name, extra=extra)
-
-    def _write(self, record: Record) -> None:
-        write_record(record, self.out)
-        self.known[record.extra["cell"]] = record
-
-
-@contextmanager
-def only_writer(out: Path) -> Iterator[None]:
-    """Keep other runs from writing to the same records."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        file = out.open("ab")
-    except OSError as error:
-        raise InvalidParameterError(
-            f"Records cannot be written to {out}: {error.strerror}. Name a file that "
-            "can be written (--records FILE)."
-        ) from None
-    with file:
-        try:
-            import fcntl
-        except ImportError:  # pragma: no cover - not on Windows
-            yield
-            return
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InvalidParameterError(
-                f"Another run is writing to {out}. Wait for it to end, or give this "
-                "one its own file."
-            ) from None
-        yield

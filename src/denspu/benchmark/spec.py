@@ -11,11 +11,10 @@ import hashlib
 import importlib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field, fields, replace
 from dataclasses import dataclass as plain_dataclass
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -70,6 +69,7 @@ class Task:
 
     name: Name
     dataset: StrictStr
+    """A set that denspu knows, or ``module:function`` that returns a ``Benchmark``."""
     n_labeled: Annotated[
         Annotated[StrictInt, Field(gt=0)] | Annotated[StrictFloat, Field(gt=0, lt=1)],
         Field(description="a count above 0, or a share between 0 and 1"),
@@ -116,10 +116,10 @@ class Row:
     tuning: StrictStr = ""
     """What was tried out on these data before the runs; nothing if empty."""
     heavy: StrictBool = False
-    """Fills a GPU by itself: of several cells at once one such at most."""
+    """Fills a device by itself, and runs alone."""
     group: StrictStr = ""
     """Heading in the table above it and the rows of the same group after it."""
-    printed: dict[str, dict[str, Percent]] = Field(default_factory=dict)
+    printed: dict[str, dict[Metric, Percent]] = Field(default_factory=dict)
     """What the paper prints, in percent: task, then metric."""
     note: StrictStr = ""
 
@@ -209,23 +209,8 @@ class Cell:
             of_labels = (*OF_LABELS, "positive") if whole else OF_LABELS
             task = {k: v for k, v in task.items() if k not in of_labels}
         facts = {"task": task, "settings": self.shared_encoder}
-        return f"{self.task.dataset}-{_hash(facts)}-{self.seed}"
-
-    @cached_property
-    def work(self) -> str:
-        """Say what it asks of a device, whatever labels it sees and what it is called.
-
-        A prior that is told costs nothing, one that is estimated does.
-        """
-        row = self.row
-        facts = [row.method, row.parameters, row.encoder, row.oracle]
-        return _hash([*facts, row.prior == "estimate", row.device])
-
-    @cached_property
-    def encoder_work(self) -> str:
-        """Say the same of the encoder it shares."""
-        settings = self.shared_encoder.items()
-        return _hash({k: v for k, v in settings if k != "positive_weight"})
+        dataset = self.task.dataset.replace(":", "-")
+        return f"{dataset}-{_hash(facts)}-{self.seed}"
 
     @property
     def title(self) -> str:
@@ -296,23 +281,29 @@ def parse_spec(table: Mapping[str, Any], name: str) -> Spec:
     """Return the spec a table of settings describes."""
     where = f"spec {name!r}"
     for key in FROM_THE_FILE:
-        _require(
-            key not in table,
-            f"{where} gives itself a {key}. That of its file is meant: leave it out.",
-        )
+        if key in table:
+            raise InvalidParameterError(
+                f"{where} gives itself a {key}. Its file has one: leave it out."
+            )
     given = {**table, "name": name}
     try:
         spec = TypeAdapter(Spec).validate_python(given)
     except ValidationError as error:
         raise InvalidParameterError(_in_words(error, given, where)) from None
-    tasks = []
-    for task in spec.tasks:  # classes in order, and not named where they are usual
-        usual = tuple(sorted(find_set(task.dataset).positive))
-        positive = tuple(sorted(set(task.positive or usual)))
-        tasks.append(replace(task, positive=None if positive == usual else positive))
-    spec = replace(spec, tasks=tuple(tasks))
-    _check_spec(spec, where)
+    spec = replace(spec, tasks=tuple(map(_in_order, spec.tasks)))
+    for fault in _faults(spec):
+        raise InvalidParameterError(f"{where}: {fault}")
     return spec
+
+
+def _in_order(task: Task) -> Task:
+    """Return a task with its classes in order, and not named where they are usual."""
+    if task.positive is None:
+        return task
+    positive = tuple(sorted(set(task.positive)))
+    own = ":" in task.dataset
+    usual = not own and positive == tuple(sorted(find_set(task.dataset).positive))
+    return replace(task, positive=None if usual else positive)
 
 
 def _in_words(error: ValidationError, given: Mapping[str, Any], where: str) -> str:
@@ -358,135 +349,118 @@ RESERVED = (*RESERVED_OF_PARTS, "prior", "scenario")
 """Parameters that no row may set: they follow from spec, task, row and command."""
 
 
-def _require(is_so: bool, message: str) -> None:
-    if not is_so:
-        raise InvalidParameterError(message)
-
-
-def _check_spec(spec: Spec, where: str) -> None:
+def _faults(spec: Spec) -> Iterator[str]:
+    """Yield what is wrong with a spec whose keys and types are right."""
     rows, tasks = [r.name for r in spec.rows], [t.name for t in spec.tasks]
-    _unique("task", tasks, where)
-    _unique("row", rows, where)
-    _unique("seed", spec.seeds, where)
-    _unique("metric", spec.metrics, where)
-    _require(
-        spec.metrics[0] in METRICS,
-        f"metrics of {where} begins with {spec.metrics[0]!r}, which methods other than "
-        f"dens_pu have not. Let one of these lead: {', '.join(METRICS)}.",
-    )
-    if spec.reference is not None:
-        _known("reference", spec.reference, rows, where)
-    _refuse_reserved(spec.shared_encoder, f"shared_encoder of {where}")
+    yield from _twice("task", tasks)
+    yield from _twice("row", rows)
+    yield from _twice("seed", spec.seeds)
+    yield from _twice("metric", spec.metrics)
+    if spec.metrics[0] not in METRICS:
+        yield (
+            f"metrics begins with {spec.metrics[0]!r}, which methods other than "
+            f"dens_pu have not. Let one of these lead: {', '.join(METRICS)}."
+        )
+    yield from _unknown("reference", spec.reference, rows)
+    yield from _reserved(spec.shared_encoder, "shared_encoder")
     try:
         build = registry().get("contrastive", "encoder").build
         check_parameters(build(**spec.shared_encoder))
     except (TypeError, ValueError) as error:
-        raise InvalidParameterError(f"shared_encoder of {where}: {error}") from None
+        yield f"shared_encoder: {error}"
     for task in spec.tasks:
-        _check_task(task, where)
-        _require(
-            len(spec.rows_of(task)) > 0,
-            f"No row of {where} runs on task {task.name!r}. Name it in a row, or take "
-            "it out.",
-        )
+        yield from _faults_of_task(task)
+        if not spec.rows_of(task):
+            yield f"no row runs on task {task.name!r}. Name it in one, or take it out."
     for row in spec.rows:
         for name in (*(row.tasks or ()), *row.printed):
-            _known(f"task of row {row.name!r}", name, tasks, where)
-        for metric in (m for claims in row.printed.values() for m in claims):
-            _known(f"printed metric of row {row.name!r}", metric, METRICS, where)
-        _unique(f"in row {row.name!r} the seed", row.seeds or (), where)
-        _require(
-            set(row.seeds or ()) <= set(spec.seeds),
-            f"seeds={list(row.seeds or ())} of row {row.name!r} in {where} must be "
-            f"some of the table's: {', '.join(map(str, spec.seeds))}. Leave it out for "
-            "all of them.",
-        )
+            yield from _unknown(f"task of row {row.name!r}", name, tasks)
+        yield from _twice(f"in row {row.name!r} the seed", row.seeds or ())
+        if row.seeds and not set(row.seeds) <= set(spec.seeds):
+            yield (
+                f"seeds={list(row.seeds)} of row {row.name!r} must be some of the "
+                f"table's: {', '.join(map(str, spec.seeds))}. Leave it out for all of "
+                "them."
+            )
         ran = [task for task in spec.tasks if row in spec.rows_of(task)]
-        _check_row(row, ran, f"Row {row.name!r} of {where}")
-    headings = [name for name, _ in groupby(row.group for row in spec.rows)]
-    for name in headings:
-        _require(
-            headings.count(name) == 1,
-            f"The rows of group {name!r} in {where} do not stand together. Put them "
-            "below each other, or give those further down another group.",
-        )
+        for fault in _faults_of_row(row, ran):
+            yield f"row {row.name!r} {fault}"
     seen: dict[str, str] = {}
     for cell in cells_of(spec):
         other = seen.setdefault(cell.id, cell.title)
-        _require(
-            other == cell.title,
-            f"{where} asks for one run twice: {other}, and {cell.title}. Take one out.",
+        if other != cell.title:
+            yield f"one run is asked for twice: {other}, and {cell.title}."
+
+
+def _faults_of_task(task: Task) -> Iterator[str]:
+    who = f"of task {task.name!r}"
+    if task.name == OVER_TASKS:
+        yield f"a task is called {task.name!r}. Give it a name of its own."
+    if ":" in task.dataset:
+        imported(task.dataset)
+    else:
+        classes = len(find_set(task.dataset).class_names)
+        if not set(task.positive or ()) < set(range(classes)):
+            yield (
+                f"positive={list(task.positive or ())} {who} must name classes of "
+                f"{task.dataset}, 0 to {classes - 1}, and leave some for the negatives."
+            )
+    if isinstance(task.n_labeled, int) and task.share_of != "positives":
+        yield (
+            f"share_of={task.share_of!r} {who} needs a share as n_labeled, and "
+            f"{task.n_labeled} is a count."
         )
 
 
-def _check_task(task: Task, where: str) -> None:
-    _require(
-        task.name != OVER_TASKS,
-        f"A task of {where} is called {task.name!r}. Give it a name of its own.",
-    )
-    classes = len(find_set(task.dataset).class_names)
-    _require(
-        task.positive is None or set(task.positive) < set(range(classes)),
-        f"positive={list(task.positive or ())} of task {task.name!r} in {where} must "
-        f"name classes of {task.dataset}, 0 to {classes - 1}, and leave some for the "
-        "negatives.",
-    )
-    _require(
-        isinstance(task.n_labeled, float) or task.share_of == "positives",
-        f"share_of={task.share_of!r} of task {task.name!r} in {where} needs a share as "
-        f"n_labeled, and {task.n_labeled} is a count.",
-    )
-
-
-def _check_row(row: Row, tasks: Sequence[Task], who: str) -> None:
-    _refuse_reserved(row.parameters, who)
+def _faults_of_row(row: Row, tasks: Sequence[Task]) -> Iterator[str]:
+    """Yield what is wrong with a row, as what it has or does."""
+    yield from _reserved(row.parameters, "it")
+    entry = entry_of(row.method)
     supervised = row.method == SUPERVISED
-    _require(
-        supervised == row.sees_labels,
-        f"{who} has method={row.method!r} and oracle={row.oracle!r}. True labels are "
-        "for method='supervised' alone, and it needs them: oracle='negatives' or "
-        "'all'.",
-    )
-    entry = entry_of(row.method, who)
+    if supervised != row.sees_labels:
+        yield (
+            f"has method={row.method!r} and oracle={row.oracle!r}. True labels are for "
+            "method='supervised' alone, and it needs them: oracle='negatives' or 'all'."
+        )
     if supervised:
         for key, usual in (("prior", "none"), ("selection", "last"), ("cut", "own")):
-            _require(
-                getattr(row, key) == usual,
-                f"{who} has {key}={getattr(row, key)!r}, which is of no use to "
-                "method='supervised': leave it out.",
-            )
+            if getattr(row, key) != usual:
+                yield (
+                    f"has {key}={getattr(row, key)!r}, which is of no use to "
+                    "method='supervised': leave it out."
+                )
     else:
-        _check_use(row, entry, tasks, who)
+        yield from _faults_of_use(row, entry, tasks)
     try:
         method = entry.build(**row.parameters)
         _check_with_parts(method)
     except (TypeError, ValueError) as error:
-        raise InvalidParameterError(f"{who} cannot be built. {error}") from None
+        yield f"cannot be built. {error}"
+        return
     if row.prior != "true" or not hasattr(method, "_learns_from_prior"):
         return
     for scenario in sorted({task.scenario for task in tasks}):
         if hasattr(method, "scenario"):
             method.set_params(scenario=scenario)
-        _require(  # it would go on as if it had none
-            method._learns_from_prior(),
-            f"{who} has prior='true', and {row.method!r} with these parameters makes "
-            f"no use of it on {scenario} data. Leave the prior out, or cut at it with "
-            "cut='true prior'.",
-        )
+        if not method._learns_from_prior():  # it would go on as if it had none
+            yield (
+                f"has prior='true', and {row.method!r} with these parameters makes no "
+                f"use of it on {scenario} data. Leave the prior out, or cut at it with "
+                "cut='true prior'."
+            )
 
 
-def _check_use(row: Row, entry: Entry, tasks: Sequence[Task], who: str) -> None:
-    """Check encoder, prior and scenario of a row that is not supervised."""
-    if row.encoder == "shared":
-        _require(
-            "encoder" not in row.parameters,
-            f"{who} has encoder='shared' and an encoder of its own among the "
-            "parameters. Keep one of them.",
+def _faults_of_use(row: Row, entry: Entry, tasks: Sequence[Task]) -> Iterator[str]:
+    """Yield what is wrong with encoder, prior and scenario of a method."""
+    if row.encoder == "shared" and "encoder" in row.parameters:
+        yield (
+            "has encoder='shared' and an encoder of its own among the parameters. Keep "
+            "one of them."
         )
-        _require(
-            not row.keeps_to_cpu,
-            f"{who} has encoder='shared' and device={row.device!r}, and shared "
-            "encoders are trained where the run is told. Leave the device out.",
+    if row.encoder == "shared" and row.keeps_to_cpu:
+        yield (
+            f"has encoder='shared' and device={row.device!r}, and shared encoders are "
+            "trained where the run is told. Leave the device out."
         )
     needs, allowed = "takes no class prior", ["none"]
     if entry.needs_prior:
@@ -494,18 +468,18 @@ def _check_use(row: Row, entry: Entry, tasks: Sequence[Task], who: str) -> None:
     elif "prior" in entry.takes():
         needs = "estimates a class prior by itself unless it is told"
         allowed = ["none", "true"]
-    _require(
-        row.prior in allowed,
-        f"{who} has prior={row.prior!r}, and {row.method!r} {needs}: use "
-        f"{' or '.join(map(repr, allowed))}.",
-    )
-    for task in tasks:
-        _require(
-            entry.scenario in (None, "any", task.scenario),
-            f"{who} has method={row.method!r}, which is for the {entry.scenario} "
-            f"scenario, and task {task.name!r} is {task.scenario}. Name its tasks in "
-            "the row.",
+    if row.prior not in allowed:
+        yield (
+            f"has prior={row.prior!r}, and {row.method!r} {needs}: use "
+            f"{' or '.join(map(repr, allowed))}."
         )
+    for task in tasks:
+        if entry.scenario not in (None, "any", task.scenario):
+            yield (
+                f"has method={row.method!r}, which is for the {entry.scenario} "
+                f"scenario, and task {task.name!r} is {task.scenario}. Name its tasks "
+                "in the row."
+            )
 
 
 def _check_with_parts(method: Any) -> None:
@@ -525,32 +499,30 @@ def _check_with_parts(method: Any) -> None:
                     check_parameters(part)
 
 
-def _refuse_reserved(parameters: Mapping[str, Any], who: str) -> None:
+def _reserved(parameters: Mapping[str, Any], who: str) -> Iterator[str]:
     for name in parameters:
         _, of_a_part, last = name.rpartition("__")
-        _require(
-            last not in (RESERVED_OF_PARTS if of_a_part else RESERVED),
-            f"{who} sets {name!r}, which the benchmark itself decides: seeds from the "
-            "spec, scenario from the task, prior from the row's 'prior', device from "
-            "the command. Leave it out.",
-        )
+        if last in (RESERVED_OF_PARTS if of_a_part else RESERVED):
+            yield (
+                f"{who} sets {name!r}, which the benchmark itself decides: seeds from "
+                "the spec, scenario from the task, prior from the row's 'prior', "
+                "device from the command. Leave it out."
+            )
 
 
-def _unique(what: str, names: Iterable[object], where: str) -> None:
-    words = [str(name) for name in names]
-    twice = sorted({word for word in words if words.count(word) > 1})
-    _require(not twice, f"{where} has {what} {', '.join(twice)} twice.")
+def _twice(what: str, names: Sequence[object]) -> Iterator[str]:
+    words = list(map(str, names))
+    if twice := sorted({word for word in words if words.count(word) > 1}):
+        yield f"there is {what} {', '.join(twice)} twice."
 
 
-def _known(what: str, word: str, allowed: Sequence[str], where: str) -> None:
-    _require(
-        word in allowed,
-        f"{what} {word!r} of {where} is not known.{did_you_mean(word, allowed)} "
-        f"Known: {', '.join(allowed)}.",
-    )
+def _unknown(what: str, word: str | None, known: Sequence[str]) -> Iterator[str]:
+    if word is not None and word not in known:
+        hint = did_you_mean(word, known)
+        yield f"{what} {word!r} is not known.{hint} Known: {', '.join(known)}."
 
 
-def entry_of(method: str, who: str = "A row") -> Entry:
+def entry_of(method: str) -> Entry:
     """Return what is known of a method: of the registry, or by import path.
 
     Raises
@@ -561,21 +533,24 @@ def entry_of(method: str, who: str = "A row") -> Entry:
     target = "denspu.benchmark.work:Supervised" if method == SUPERVISED else method
     if ":" not in target:
         return registry().get(target)
-    module, _, name = target.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidParameterError(
-            f"{who} has method={method!r}, which cannot be imported: {error}. Write "
-            "'package.module:Class', and install the package or name its folder in "
-            "PYTHONPATH."
-        ) from None
+    found = imported(target)
     verbs = [getattr(found, verb, None) for verb in ("fit", "decision_function")]
-    _require(
-        isinstance(found, type) and all(map(callable, verbs)),
-        f"{who} has method={method!r}, which is no class with fit(X, y) and "
-        "decision_function(X).",
-    )
+    if not isinstance(found, type) or not all(map(callable, verbs)):
+        raise InvalidParameterError(
+            f"{method!r} is no class with fit(X, y) and decision_function(X)."
+        )
     facts = asdict(getattr(found, "about", About()))
     facts |= {"key": method, "kind": "method", "target": target}
     return Entry(**facts, summary="", defaults={})
+
+
+def imported(place: str) -> Any:
+    """Return what ``package.module:name`` names: a method, or what loads a data set."""
+    module, _, name = place.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidParameterError(
+            f"{place!r} cannot be imported: {error}. Write 'package.module:name', and "
+            "install the package or name its folder in PYTHONPATH."
+        ) from None

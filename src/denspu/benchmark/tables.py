@@ -6,7 +6,7 @@ Cells that failed or were not run are said, never left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from statistics import mean, median, stdev  # exact, so that figures round alike
@@ -114,8 +114,8 @@ class Found:
 
     def value(self, row: Row, task: Task, key: str) -> Value:
         """Return a figure of a row over its seeds, beside what the paper prints."""
-        by_seed = self.part(row, task)[key].dropna()
-        return Value(tuple(by_seed), row.printed.get(task.name, {}).get(key))
+        claims: Mapping[Any, float] = row.printed.get(task.name, {})
+        return Value(tuple(self.part(row, task)[key].dropna()), claims.get(key))
 
     def means(self, key: str) -> DataFrame:
         """Return the mean of a figure over seeds: rows × tasks."""

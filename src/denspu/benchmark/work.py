@@ -25,9 +25,9 @@ from denspu._machine import resolve_device
 from denspu._random import Randomness
 from denspu._registry import prepare_part
 from denspu._typing import BoolArray, IntArray
-from denspu._validation import PUInput
-from denspu.benchmark.record import Record, commit, device_name, failed, measure
-from denspu.benchmark.spec import SUPERVISED, Cell, Row, entry_of
+from denspu._validation import PUInput, take_rows
+from denspu.benchmark.record import Record, commit, device_name, measure
+from denspu.benchmark.spec import SUPERVISED, Cell, Row, entry_of, imported
 from denspu.benchmark.spec import Task as DataTask
 from denspu.data import Benchmark, PUDataset, load_dataset, make_pu
 from denspu.encoders import ContrastiveEncoder
@@ -50,11 +50,10 @@ class Place:
     spec_hash: str = ""
     jobs: int = 1
     """Cells that ran at once; their seconds are longer for it."""
-    on_gpu: bool = False
 
     def of(self, row: Row) -> Place:
         """Return where a row's cells run: some keep to a CPU."""
-        return replace(self, device="cpu", on_gpu=False) if row.keeps_to_cpu else self
+        return replace(self, device="cpu") if row.keeps_to_cpu else self
 
 
 @dataclass(frozen=True)
@@ -66,16 +65,10 @@ class Job:
     encoder: bool = False
 
     @property
-    def heavy(self) -> bool:
-        """Whether it fills the GPU it runs on by itself."""
-        return self.place.on_gpu and (self.encoder or self.cell.row.heavy)
-
-    @property
     def alone(self) -> bool:
         """Whether no other may run beside it: under ``max_seconds`` load tells."""
-        cell = self.cell
-        settings = cell.shared_encoder if self.encoder else cell.row.parameters
-        return any(name.endswith("max_seconds") for name in settings)
+        bound = any(name.endswith("max_seconds") for name in self.cell.row.parameters)
+        return bound or self.cell.row.heavy
 
     @property
     def shared_folder(self) -> Path | None:
@@ -85,68 +78,24 @@ class Job:
         return self.place.encoders / self.cell.encoder_id
 
 
-@dataclass
-class Ended:
-    """What became of a job."""
+def do(job: Job) -> Record:
+    """Do a job and return its record, also where it raises.
 
-    job: Job
-    record: Record | None
-    """``None`` for encoders."""
-    seconds: float
-    error: str | None = None
-    """Why an encoder could not be trained."""
-
-    @property
-    def went_well(self) -> bool:
-        """Whether it did what it was to do."""
-        return self.error is None and not (self.record and failed(self.record))
-
-
-def do(job: Job) -> Ended:
-    """Do one job."""
-    start = time.perf_counter()
-    record, error = None, None
-    if job.encoder:
-        try:
-            _train_encoder(job)
-        except Exception as raised:  # told in the records of the cells that need it
-            error = f"{type(raised).__name__}: {raised}"
-    else:
-        record = run_cell(job)
-    return Ended(job, record, time.perf_counter() - start, error)
-
-
-def gave_up(job: Job, reason: str, seconds: float = 0.0) -> Ended:
-    """Return what became of a job that nobody could do to its end."""
-    if job.encoder:
-        return Ended(job, None, seconds, reason)
-    return Ended(job, _without_figures(job, seconds, {"error": reason}), seconds)
-
-
-# --- cells --------------------------------------------------------------------------
-
-
-def run_cell(job: Job) -> Record:
-    """Run one cell and return its record, also where it raises.
-
-    Warnings go into the record, not to the screen.
+    Warnings go into the record, not to the screen. That of an encoder has no figures.
     """
     start = time.perf_counter()
+    record = None
     extra: dict[str, Any] = {}
     shared: dict[str, Any] = {"warnings": []}
-    record = None
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", DensPUWarning)
         try:
-            shared |= _about(job.shared_folder)
-            record = _measured(job, shared)
-            for name, value in record.metrics.items():
-                if not np.isfinite(value):
-                    raise ValueError(
-                        f"{name} is {value}: nothing can be said of this run"
-                    )
+            if job.encoder:
+                _train_encoder(job)
+            else:
+                shared |= _about(job.shared_folder)
+                record = _measured(job, shared)
         except Exception as error:  # recorded, so that the other cells go on
-            record = None
             last = traceback.extract_tb(error.__traceback__)[-1]
             extra["error"] = f"{type(error).__name__}: {error}"
             extra["raised_in"] = f"{Path(last.filename).name}:{last.lineno}"
@@ -155,7 +104,7 @@ def run_cell(job: Job) -> Record:
     if said and job.cell.row.method != SUPERVISED:  # it has no U to be warned about
         extra["warnings"] = said
     if record is None:
-        return _without_figures(job, time.perf_counter() - start, extra)
+        return without_figures(job, time.perf_counter() - start, **extra)
     return replace(record, extra={**record.extra, **facts_of(job), **extra})
 
 
@@ -183,7 +132,8 @@ def facts_of(job: Job) -> dict[str, Any]:
     }
 
 
-def _without_figures(job: Job, seconds: float, extra: dict[str, Any]) -> Record:
+def without_figures(job: Job, seconds: float = 0.0, **extra: Any) -> Record:
+    """Return the record of a job that nobody could do to its end."""
     cell = job.cell
     count = cell.task.n_labeled
     return Record(
@@ -234,6 +184,9 @@ def _measured(job: Job, shared: dict[str, Any]) -> Record:
         known_negative=known,
         share_called=pu.oracle.prior_in_unlabeled if true_cut else None,
     )
+    for name, value in record.metrics.items():
+        if not np.isfinite(value):
+            raise ValueError(f"{name} is {value}: nothing can be said of this run")
     if encoder is None:
         return record
     loss = encoder.history_.last["loss"]
@@ -274,8 +227,8 @@ def _true_prior(task: DataTask, pu: PUDataset, asks: bool) -> float:
 
 @lru_cache(maxsize=3)
 def loaded(name: str) -> Benchmark:
-    """Return a data set, read once."""
-    return load_dataset(name)
+    """Return a data set, read once; one of one's own is what its function returns."""
+    return imported(name)() if ":" in name else load_dataset(name)
 
 
 def make_data(task: DataTask, seed: int) -> tuple[PUDataset, Benchmark]:
@@ -312,9 +265,9 @@ def _thinned(benchmark: Benchmark, share: float, seed: int) -> Benchmark:
     train, test = kept(benchmark.y_train), kept(benchmark.y_test)
     return replace(
         benchmark,
-        X_train=benchmark.X_train[train],
+        X_train=take_rows(benchmark.X_train, train),
         y_train=benchmark.y_train[train],
-        X_test=benchmark.X_test[test],
+        X_test=take_rows(benchmark.X_test, test),
         y_test=benchmark.y_test[test],
     )
 

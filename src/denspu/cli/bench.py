@@ -31,9 +31,6 @@ Records = Annotated[
 ]
 
 
-Encoders = Annotated[Path, typer.Option(help="Folder of the encoders that rows share.")]
-
-
 def with_records(specs: list[Path], records: Path | None) -> list[tuple[Spec, Path]]:
     """Return specs, each with its file of records."""
     from denspu.benchmark.spec import load_spec
@@ -71,11 +68,13 @@ def run(
     records: Records = None,
     budget: Annotated[
         float | None,
-        typer.Option(min=0, help="Seconds; no cell is begun that would end later."),
+        typer.Option(min=0, help="Seconds after which no cell is begun."),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1.")] = "auto",
     jobs: Annotated[int, typer.Option(min=1, help="Cells that run at once.")] = 1,
-    encoders: Encoders = Path("encoders"),
+    encoders: Annotated[
+        Path, typer.Option(help="Folder of the encoders that rows share.")
+    ] = Path("encoders"),
     seed: Annotated[
         list[int] | None, typer.Option(help="Only this seed; may be repeated.")
     ] = None,
@@ -121,7 +120,7 @@ def run(
     print(
         f"\n{many(outcome.ran, 'cell')} run in {outcome.seconds:.0f} s, "
         f"{outcome.skipped} recorded before, {outcome.left} left"
-        + (" (they would not end within the budget)" if outcome.left else "")
+        + (" (not begun within the budget)" if outcome.left else "")
         + "."
     )
     if failed := outcome.failed + outcome.failed_before:
@@ -130,26 +129,15 @@ def run(
 
 
 @bench_app.command("status")
-def status(
-    specs: SpecPaths,
-    records: Records = None,
-    device: Annotated[
-        str,
-        typer.Option(help="Whose seconds count: auto, cpu, cuda. It need not be here."),
-    ] = "auto",
-    encoders: Encoders = Path("encoders"),
-) -> None:
-    """Print which cells have no record yet, and what these would take."""
-    from denspu._machine import resolve_device
+def status(specs: SpecPaths, records: Records = None) -> None:
+    """Print which cells have no record yet."""
     from denspu.benchmark.record import read_records
-    from denspu.benchmark.results import parts_of, status_markdown
+    from denspu.benchmark.results import status_markdown
 
     asked = with_records(specs, records)
-    on_gpu = device.startswith("cuda") or resolve_device(device).type == "cuda"
-    known = [(spec, read_records(out)) for spec, out in asked]
     print_recorded(asked)
     print()
-    print(status_markdown(parts_of(known, on_gpu=on_gpu, encoders=encoders)))
+    print(status_markdown([(spec, read_records(out)) for spec, out in asked]))
 
 
 @bench_app.command("table")
