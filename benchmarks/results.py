@@ -4,8 +4,7 @@
 
 Its pictures are drawn anew where the spec or its records changed: each file tells what
 it was made from. A spec shows one: its metric over the number of labels where tasks
-differ in it, else every seed. ``denspu bench figure`` draws all, also seconds against
-accuracy, which say little where runs were made side by side.
+differ in it, else every seed. ``denspu bench figure`` draws all.
 """
 
 from __future__ import annotations

@@ -84,13 +84,13 @@ def test_bench_run_takes_several_specs(tmp_path):
     assert again.exit_code == 1
 
 
-def test_bench_figure_writes_pictures_and_a_page(bench, tmp_path):
+def test_bench_figure_writes_pictures(bench, tmp_path):
     spec, _ = bench
     done = run("bench", "figure", str(spec), "--out", str(tmp_path))
     assert done.exit_code == 0, done.output
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"pair.html", "pair-spread.svg", "pair-seconds.png"} <= names
-    assert str(tmp_path / "pair.html") in done.output
+    assert {"pair-spread.svg", "pair-spread.png"} <= names
+    assert str(tmp_path / "pair-spread.svg") in done.output
     (tmp_path / "taken").write_text("mine")
     done = run("bench", "figure", str(spec), "--out", str(tmp_path / "taken"))
     assert "taken cannot be written to" in str(done.exception)

@@ -155,25 +155,20 @@ def figure(
     spec: SpecPath,
     records: Records = None,
     out: Annotated[
-        Path, typer.Option(help="Folder for the pictures and the page.")
+        Path, typer.Option(help="Folder for the pictures.")
     ] = Path("denspu-bench"),
 ) -> None:
-    """Draw the pictures of a spec (SVG, PNG) and write a page with its tables."""
-    from denspu._files import write_text
+    """Draw the pictures of a spec (SVG, PNG)."""
     from denspu.benchmark.record import read_records
     from denspu.exceptions import InvalidParameterError
-    from denspu.report.bench import save_figures, spec_page
+    from denspu.report.bench import save_figures
 
     [(loaded, path)] = with_records([spec], records)
-    found = read_records(path)
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        pictures = save_figures(loaded, found, out)
-        page = out / f"{loaded.name}.html"
-        write_text(page, spec_page(loaded, found))
+        pictures = save_figures(loaded, read_records(path), out)
     except OSError as error:
         raise InvalidParameterError(
             f"--out {out} cannot be written to: {error.strerror}. Name another folder."
         ) from None
-    for path in (page, *pictures):
-        print(path)
+    for picture in pictures:
+        print(picture)

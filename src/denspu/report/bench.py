@@ -1,11 +1,8 @@
-"""Records of a benchmark spec as pictures, and as one page that needs nothing else."""
+"""Records of a benchmark spec as pictures."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from html import escape
-from io import BytesIO
 from itertools import cycle, product
 from math import inf, log
 from pathlib import Path
@@ -17,16 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from denspu.benchmark.paired import (
-    differences,
-    differences_grid,
-    how_to_read,
-    verdicts,
-)
 from denspu.benchmark.record import Record, failed
-from denspu.benchmark.results import alike_but_labels, command_of, notes_of
+from denspu.benchmark.results import alike_but_labels, command_of
 from denspu.benchmark.spec import Row, Spec, Task
-from denspu.benchmark.tables import Found, tables_of, title_of, under_headings
+from denspu.benchmark.tables import Found, title_of, under_headings
 from denspu.exceptions import InvalidInputError
 from denspu.report.style import (
     AMBER,
@@ -43,7 +34,6 @@ from denspu.report.style import (
     save,
     styled,
 )
-from denspu.report.text import marked
 
 WIDTH, PANEL, LINE = 8.0, 2.9, 0.19
 """Inches: width of a picture, height of a panel, and of a row's name."""
@@ -52,19 +42,9 @@ PRINTED["edgecolor"] = INK
 """How a figure that the paper prints looks."""
 HEADING = {"color": INK, "fontstyle": "italic"}
 """How the name of a group looks, unlike those of rows."""
-PAGE_COLORS = {
-    "#ffffff": "var(--paper)",
-    INK: "var(--ink)",
-    SOFT_INK: "var(--soft)",
-    RULE: "var(--rule)",
-    GREY: "var(--grey)",
-    BLUE: "var(--blue)",
-}
-"""Colours that follow the page from light to dark."""
 CAPTIONS = {
     "labels": "How much each row gains from more labels",
     "spread": "Every seed",
-    "seconds": "What a result costs",
 }
 """The pictures, the main one first."""
 
@@ -84,13 +64,9 @@ def draw(name: str, spec: Spec, records: Sequence[Record]) -> Figure:
             f"There is nothing to draw: {spec.name} has no record for {name!r}. Run "
             f"{command_of(spec)} first."
         )
-    pictures = {
-        "labels": _labels_against_metric,
-        "spread": _spread_by_seed,
-        "seconds": _seconds_against_accuracy,
-    }
+    picture = {"labels": _labels_against_metric, "spread": _spread_by_seed}[name]
     with styled():
-        return pictures[name](Found(spec, records))
+        return picture(Found(spec, records))
 
 
 def save_figures(
@@ -137,7 +113,7 @@ def _panels(spec: Spec, count: int) -> tuple[Figure, list[Axes]]:
 
 
 def _legend_of_rows(
-    figure: Figure, spec: Spec, names: Iterable[str], printed: bool = False
+    figure: Figure, spec: Spec, names: Iterable[str], printed: bool
 ) -> None:
     """Name the rows that are drawn at the right, in the order of the spec."""
     drawn, looks = set(names), looks_of(spec)
@@ -236,57 +212,6 @@ def _spread(
             tick.label1.set(color=INK, fontweight="bold")
 
 
-# --- seconds against accuracy -------------------------------------------------------
-
-
-def _seconds_against_accuracy(found: Found) -> Figure:
-    """Draw the mean of a metric over the median seconds; one panel a task.
-
-    Bars reach from the worst to the best seed. The metric is accuracy where the spec
-    has it, else its first. The seconds of an encoder that rows share are added to each
-    row that uses it.
-    """
-    spec = found.spec
-    key = "accuracy" if "accuracy" in spec.metrics else spec.metrics[0]
-    tasks = [t for t in spec.tasks if any(found.good(row, t) for row in spec.rows)]
-    figure, panels = _panels(spec, len(tasks))
-    for axes, task in zip(panels, tasks, strict=True):
-        _seconds(axes, found, task, key)
-    names = [r.name for r in spec.rows if any(found.good(r, t) for t in tasks)]
-    _legend_of_rows(figure, spec, names)
-    return figure
-
-
-def _seconds(axes: Axes, found: Found, task: Task, key: str) -> None:
-    looks = looks_of(found.spec)
-    for row in found.spec.rows:
-        value = found.value(row, task, key)
-        if value.mean is None:
-            continue
-        x = median(
-            r.seconds["total"] + r.seconds.get("shared_encoder", 0.0)
-            for r in found.good(row, task)
-        )
-        color, marker = looks[row.name]
-        bars = tuple([end] for end in value.reach)
-        axes.errorbar(x, value.mean, yerr=bars, color=color, elinewidth=0.8)
-        axes.scatter(x, value.mean, s=24, color=color, marker=marker, zorder=3)
-    axes.set_xscale("log")  # not before: Matplotlib divides by an empty range
-    axes.margins(x=0.08, y=0.1)
-    low, high = axes.get_xlim()  # seconds as people write them, at few round places
-    steps: tuple[float, ...] = (1,)
-    if high < 12 * low:
-        steps = (1, 1.5, 2, 2.5, 3, 4, 5, 7)
-    elif high < 1000 * low:
-        steps = (1, 3)
-    places = [step * 10.0**power for power in range(-4, 8) for step in steps]
-    ticks = [x for x in places if low <= x <= high]
-    axes.set_xticks(ticks, [f"{x:,.4g}" for x in ticks])
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set(title=task.name, xlabel="seconds, median")
-    axes.set_ylabel(f"{title_of(key)}, %, worst to best seed")
-
-
 # --- a metric against the number of labels ------------------------------------------
 
 
@@ -369,65 +294,3 @@ def _label_line(
         elinewidth=0.8,
     )
 
-
-# --- the page -----------------------------------------------------------------------
-
-
-def spec_page(spec: Spec, records: Sequence[Record]) -> str:
-    """Return a spec as one HTML page: tables, comparison, pictures, notes.
-
-    Nothing outside the page is asked for; it opens without a network.
-    """
-    found = differences(spec, records)
-    parts = [f"<h1>{escape(spec.title)}</h1>"]
-    if found:
-        parts.append(f"<p>{escape(str(spec.reference))}, in percent points:</p>")
-        parts.append(_list(verdicts(spec, found)))
-    parts.append("<h2>Table</h2>")
-    scroll = '<div class="scroll">{}</div>'.format
-    parts += [scroll(table.html()) for table in tables_of(spec, records)]
-    if found:
-        parts.append("<h2>Comparison, seed by seed</h2>")
-        parts.append(scroll(differences_grid(spec, found).html()))
-        parts.append(f'<p class="soft">{escape(how_to_read(spec, found))}</p>')
-    for name in figure_names(spec, records):
-        parts.append(f"<h2>{CAPTIONS[name]}</h2>")
-        label = f"{CAPTIONS[name]}: {spec.title}"
-        picture = inline_svg(draw(name, spec, records), name, label)
-        parts.append(f'<figure class="scroll">{picture}</figure>')
-    parts.append("<h2>How it was made</h2>")
-    parts.append(_list(notes_of(spec, records)))
-    parts.append(f"<pre><code>{escape(command_of(spec))}</code></pre>")
-    style = Path(__file__).with_name("bench.css").read_text(encoding="utf-8")
-    body = "\n".join(parts)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(spec.title)}</title>\n<style>\n{style}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
-    )
-
-
-def _list(sentences: Sequence[str]) -> str:
-    return f"<ul>\n{''.join(f'<li>{marked(s)}</li>' for s in sentences)}\n</ul>"
-
-
-def inline_svg(figure: Figure, prefix: str, label: str) -> str:
-    """Return a picture as an SVG element for a page.
-
-    Its ids get a prefix, as a page may hold several; its greys and its background
-    follow the page's colours.
-    """
-    buffer = BytesIO()
-    with styled():
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    text = buffer.getvalue().decode()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r'\bid="', f'id="{prefix}-', text)
-    text = re.sub(r'href="#', f'href="#{prefix}-', text)
-    text = re.sub(r"url\(#", f"url(#{prefix}-", text)
-    for color, variable in PAGE_COLORS.items():
-        text = text.replace(color, variable)
-    named = f'<svg role="img" aria-label="{escape(label)}"'
-    return text.replace("<svg", named, 1)
