@@ -31,7 +31,7 @@ from denspu.data import (
 from denspu.exceptions import DataNotFoundError
 from denspu.methods.nnpu import NNPU
 from denspu.persistence import save
-from denspu.runs import predict_files
+from denspu.runs import Reading, predict_files
 
 RECORDS = Path(__file__).parent / "records" / "read_images.jsonl"
 IN_A_FOLDER = 1000
@@ -90,7 +90,7 @@ def measure_predict(top: Path, chosen: argparse.Namespace) -> tuple[dict, dict]:
             top / "archive",
             top / "answers.csv",
             chunk=chosen.chunk,
-            workers=chosen.workers,
+            reading=Reading(workers=chosen.workers),
         )
     print(found.summary())
     extra = {

@@ -16,7 +16,8 @@ from denspu.data import Items
 from denspu.methods.elkan_noto import ElkanNoto
 from denspu.metrics import pu_metrics, scar_check, trivial_check
 from denspu.report.run import render
-from denspu.runs.facts import (
+from denspu.runs.fit import project
+from denspu.runs.folder import (
     Check,
     Count,
     Curve,
@@ -27,7 +28,6 @@ from denspu.runs.facts import (
     RunRows,
     Threshold,
 )
-from denspu.runs.findings import project
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
 NASTY = f"scan {HOSTILE} & \"quoted\" 'name' \u202etxt.exe\u2028 \x07 ü ß 漢字"

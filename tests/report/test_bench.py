@@ -125,4 +125,3 @@ def test_nothing_to_draw_says_what_to_run(tmp_path):
             draw(name, spec, FAILURES)
     with pytest.raises(InvalidInputError, match=r"denspu bench run .*small\.toml"):
         save_figures(SPEC, FAILURES, tmp_path)
-

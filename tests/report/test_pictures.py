@@ -20,7 +20,7 @@ from denspu.report import (
 )
 from denspu.report.charts import draw_most_and_least_normal, draw_score_histogram
 from denspu.report.style import ROLES
-from denspu.runs.findings import project
+from denspu.runs.fit import project
 
 COUNTS = {"positive": 3, "inlier": 5, "unlabeled": 7, "negative": 4}
 

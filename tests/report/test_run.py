@@ -31,7 +31,7 @@ from denspu.report import drawings, items, run
 from denspu.report.run import page_json, render, write_run_report
 from denspu.report.text import SPACE
 from denspu.report.words import headline
-from denspu.runs.facts import Check, Copy, Count, Curve, SkippedItem
+from denspu.runs.folder import Check, Copy, Count, Curve, SkippedItem
 
 
 class Page(HTMLParser):

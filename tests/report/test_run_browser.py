@@ -12,7 +12,7 @@ from tests.report.browser import Browser, find_browser
 from tests.report.run_cases import NASTY, RUNS, page_of, renamed, run_of
 
 from denspu.report.run import write_run_report
-from denspu.runs.facts import Copy, SkippedItem
+from denspu.runs.folder import Copy, SkippedItem
 
 pytestmark = pytest.mark.skipif(
     find_browser() is None,

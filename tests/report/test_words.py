@@ -15,7 +15,7 @@ from denspu._progress import Stage
 from denspu.data import Items
 from denspu.report import text, words
 from denspu.runs import RunOptions
-from denspu.runs.facts import Check, Count, Prior, Promise
+from denspu.runs.folder import Check, Count, Prior, Promise
 
 
 def plain(told):

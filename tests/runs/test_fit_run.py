@@ -13,7 +13,7 @@ from denspu.data import read_items
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 from denspu.report.words import result_lines
 from denspu.runs import RunOptions, fit_run, read_input
-from denspu.runs.findings import CHOSEN, COPY, KNOWN, STAGES
+from denspu.runs.fit import CHOSEN, COPY, KNOWN, STAGES
 
 HEADER = ["item", "customer", "when", "size", "town", "hour", "label"]
 

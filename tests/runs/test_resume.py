@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -144,29 +143,6 @@ def test_another_run_starts_anew(folders, tmp_path, monkeypatch):
     assert "starting anew" in told["resuming"]
 
 
-def test_a_run_begun_with_the_old_prior_goes_on_with_it(folders, tmp_path, monkeypatch):
-    """Where nothing says of what, it was the share inside U."""
-    wanted = options(folders, tmp_path / "run", prior=0.4)
-    told_now = RunOptions.told
-
-    def told_before(self):
-        return {k: v for k, v in told_now(self).items() if k != "prior_of"}
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunOptions, "told", told_before)
-        after_the_encoder(patch, wanted)
-    told, starts = goes_on(monkeypatch, wanted)
-    assert starts == []
-    assert "among the unlabelled here" in told["note"]
-    found = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert found["prior"]["value"] == pytest.approx(0.4)
-    assert found["settings"]["prior_in_unlabeled"] == 0.4
-    again = options(folders, tmp_path / "run", prior=0.4, overwrite=True)
-    facts, _ = fit_run(again)
-    assert facts.prior.value == pytest.approx((0.4 * 80 - 20) / 60)
-    assert facts.settings["prior_of"] == "all items"
-
-
 def test_a_folder_of_that_name_that_is_not_ours_is_left_alone(folders, tmp_path):
     (tmp_path / "run.part").mkdir()
     (tmp_path / "run.part" / "mine.txt").write_text("x")
@@ -202,7 +178,7 @@ def test_an_encoder_that_cannot_be_kept_does_not_end_the_run(
 
 
 def test_what_a_full_disk_leaves_is_named(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "write_parquet", full)
+    monkeypatch.setattr(folder, "parquet_file", full)
     with pytest.raises(RunFolderError, match=r"kept in .*run\.part") as caught:
         fit_run(options(folders, tmp_path / "run"))
     assert "Nothing was left" not in str(caught.value)

@@ -1,19 +1,27 @@
-"""Verbs of the command line. Heavy imports happen inside the verb that needs them."""
+"""The command line: each verb parses its words and calls the library.
+
+Heavy imports happen inside the verb that needs them.
+"""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 import typer
 
 from denspu._version import __version__
 from denspu.cli.bench import bench_app
-from denspu.cli.verbs import evaluate, export, fit, predict, print_json
 from denspu.exceptions import DensPUError, InvalidParameterError, did_you_mean
+from denspu.runs.options import HOW_THRESHOLD, Reading, RunOptions
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,13 +38,11 @@ TITLES = {
     "refiner": "Refiners  first labels → f",
     "prior": "Class priors",
 }
-
 SHORT_COLUMNS = {"key", "name", "here", "train / test", "image"}
 """Columns of a table that are not wrapped."""
-
-JsonFlag = Annotated[
-    bool, typer.Option("--json", help="One JSON array with all facts.")
-]
+WIDTH = 9
+"""Of the word at the start of a line."""
+CHUNK = 4096
 
 app = typer.Typer(
     name="denspu",
@@ -52,8 +58,311 @@ data_app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
-for verb in (fit, predict, evaluate, export):
-    app.command(verb.__name__)(verb)
+
+
+def takes(cls: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a verb an option for each field of a class, in place of its ``**given``."""
+    hints = get_type_hints(cls, localns={"Source": Path})
+    options = []
+    for one in fields(cls):
+        if not one.metadata:
+            continue
+        names, look = one.metadata["names"], dict(one.metadata)
+        del look["names"]
+        kind, default = hints[one.name], one.default
+        if get_origin(kind) is Mapping:
+            kind, default = list[str] | None, None
+        shown = Annotated[kind, typer.Option(*names, **look)]  # type: ignore[valid-type]
+        options.append(
+            Parameter(
+                one.name, Parameter.KEYWORD_ONLY, default=default, annotation=shown
+            )
+        )
+
+    def dressed(verb: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(verb, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.name != "given"]
+        first = [p for p in own if p.kind is not Parameter.KEYWORD_ONLY]
+        last = [p for p in own if p.kind is Parameter.KEYWORD_ONLY]
+        both = signature.replace(parameters=[*first, *options, *last])
+        verb.__signature__ = both  # type: ignore[attr-defined]
+        return verb
+
+    return dressed
+
+
+# --- your own files ------------------------------------------------------------------
+
+ModelPath = Annotated[
+    Path, typer.Option(help="The model of a run: run/model, or run itself.")
+]
+Threshold = Annotated[
+    str | None,
+    typer.Option(metavar="RULE", help=f"A score, {HOW_THRESHOLD}."),
+]
+Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:1.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+Chunk = Annotated[
+    int,
+    typer.Option(min=1, help="Items in memory at a time; the answers stay the same."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an older one.")]
+Json = Annotated[bool, typer.Option("--json", help="Plain data with all facts.")]
+
+
+@app.command()
+@takes(RunOptions)
+def fit(
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[TABLE]", help="One table with --label-column, as --table."
+        ),
+    ] = None,
+    *,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print warnings and the report's place.")
+    ] = False,
+    **given: Any,
+) -> None:
+    """Learn from positives and a pile of unlabelled items; write answers and a report.
+
+    The run folder holds model/, scores.csv and scores.parquet (every unlabelled item),
+    skipped.csv, run.json and report.html. Cut off with Ctrl-C, the same command goes on
+    where it was.
+    """
+    from denspu.report.run import missing_for_pages, write_run_report
+    from denspu.runs.fit import fit_run
+    from denspu.runs.folder import WorkFolder
+
+    if source is not None and given["table"] is not None:
+        raise InvalidParameterError(
+            f"{source} and --table {given['table']} both name the table. Give one of "
+            "them."
+        )
+    given["table"] = source or given["table"]
+    given["columns"] = _pairs("--columns", given["columns"])
+    settings = _pairs("--set", given["settings"])
+    given["settings"] = {name: _value(text) for name, text in settings.items()}
+    options = RunOptions(
+        **given, verbose=int(not quiet), command=shlex.join(["denspu", *sys.argv[1:]])
+    )
+
+    def tell(word: str, sentence: str) -> None:
+        if not quiet or word in ("warning", "open"):
+            say(word, sentence)
+
+    try:
+        missing = missing_for_pages()
+        fit_run(options, report=None if missing else write_run_report, tell=tell)
+        if missing:
+            tell("warning", missing)
+    except KeyboardInterrupt:
+        if WorkFolder(options.target).useful:
+            say("stopped", "the same command again goes on where it was")
+        raise
+
+
+@app.command()
+@takes(Reading)
+def predict(
+    source: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="Folder or file of new items.")
+    ],
+    model: ModelPath,
+    out: Annotated[Path, typer.Option(help="Answers: a .csv or .parquet file.")],
+    threshold: Threshold = None,
+    chunk: Chunk = CHUNK,
+    device: Device = None,
+    *,
+    overwrite: Overwrite = False,
+    json: Json = False,
+    **given: Any,
+) -> None:
+    """Score new items with the model of a run; any number of them.
+
+    The file has the columns item, score, probability, rank and decision. What cannot be
+    read is listed beside it, in NAME.skipped.csv.
+    """
+    from denspu.runs.predict import predict_files
+
+    shown = sys.stderr.isatty()
+
+    def tell(done: int, skipped: int) -> None:
+        if shown:
+            print(f"\r{done:,} scored, {skipped:,} skipped", end="", file=sys.stderr)
+
+    found = predict_files(
+        _model_folder(model),
+        source,
+        out,
+        chunk=chunk,
+        device=device,
+        threshold=threshold,
+        overwrite=overwrite,
+        reading=Reading(**given),
+        tell=tell,
+    )
+    if shown:
+        print("\r\033[K", end="", file=sys.stderr)
+    if json:
+        print_json(found.to_json())
+        return
+    for note in found.notes:
+        say("note", note)
+    say("items", found.summary())
+    say("threshold", found.threshold_sentence)
+    if found.n_skipped:
+        say("skipped", f"{found.n_skipped:,}, listed in {found.skipped_out}")
+    say("wrote", found.out)
+
+
+@app.command()
+@takes(Reading)
+def evaluate(
+    model: ModelPath,
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[INPUT]",
+            help="Folder or file of the items. By default the run's unlabelled items.",
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Table with item and label (1, 0, or nothing: not known)."),
+    ] = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(help="Column of --labels; without it, of INPUT itself."),
+    ] = None,
+    item_column: Annotated[
+        str | None, typer.Option(help="Column of --labels with the names.")
+    ] = None,
+    threshold: Threshold = None,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.9,
+    seed: Seed = 0,
+    chunk: Chunk = CHUNK,
+    device: Device = None,
+    *,
+    json: Json = False,
+    **given: Any,
+) -> None:
+    """Compare the model with true labels, and its own estimates with both."""
+    from denspu.runs.evaluate import evaluate_files
+
+    found = evaluate_files(
+        _model_folder(model),
+        source,
+        labels=labels,
+        label_column=label_column,
+        item_column=item_column,
+        threshold=threshold,
+        level=level,
+        random_state=seed,
+        chunk=chunk,
+        device=device,
+        reading=Reading(**given),
+    )
+    if json:
+        print_json(found.to_json())
+    else:
+        print(found)
+
+
+@app.command()
+def export(
+    model: Annotated[
+        Path, typer.Option(help="The folder of a saved model: RUN/model.")
+    ],
+    onnx: Annotated[Path, typer.Option(help="The file to write.")],
+    rows: Annotated[
+        Path | None,
+        typer.Option(
+            help="An .npy file of rows to compare on; its type of numbers becomes the "
+            "graph's. Without it rows are drawn."
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Largest difference allowed; by default 0.001."),
+    ] = None,
+    opset: Annotated[int, typer.Option(help="Version of the ONNX operators.")] = 20,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a saved model as an ONNX file, compared with the model before it is kept.
+
+    The graph takes images or a table of numbers and gives score, probability and
+    decision.
+    """
+    from denspu.persistence import load
+    from denspu.persistence.onnx import export_onnx
+
+    found = export_onnx(
+        load(_model_folder(model), device="cpu"),
+        onnx,
+        sample=None if rows is None else _rows_of(rows),
+        tolerance=tolerance,
+        opset=opset,
+        overwrite=overwrite,
+    )
+    say("wrote", f"{found.path} ({found.n_bytes / 1e6:.1f} MB)")
+    say("parity", found.sentence())
+
+
+def _rows_of(path: Path) -> object:
+    import numpy as np
+
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InvalidParameterError(
+            f"--rows {path} cannot be read as an .npy file ({error}). Save rows with "
+            "numpy.save."
+        ) from error
+
+
+def say(word: str, sentence: str) -> None:
+    """Print one line: what it is about, and what is to be said."""
+    print(f"{word:<{WIDTH}} {sentence}", flush=True)
+
+
+def _model_folder(path: Path) -> Path:
+    """Return the folder of the model; the run folder around it is taken too."""
+    inside = path / "model"
+    alone = not (path / "manifest.json").exists()
+    return inside if alone and (inside / "manifest.json").exists() else path
+
+
+def print_json(facts: Any) -> None:
+    """Print facts as JSON."""
+    import json
+
+    print(json.dumps(facts, indent=1))
+
+
+def _pairs(option: str, given: list[str] | None) -> dict[str, str]:
+    """Read ``name=value`` pairs."""
+    found = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            raise InvalidParameterError(
+                f"{option} {text} must be NAME=VALUE, with no space around the sign."
+            )
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _value(text: str) -> Any:
+    """Return a number, True, False or None for what looks like one, else the text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+# --- what there is --------------------------------------------------------------------
 
 
 def _print_version(wanted: bool) -> None:
@@ -95,10 +404,9 @@ def demo(
 @app.command("list")
 def list_(
     kind: Annotated[
-        str | None,
-        typer.Option(help="Only one kind: method, detector, encoder, ..."),
+        str | None, typer.Option(help="Only one kind: method, detector, encoder, ...")
     ] = None,
-    json: JsonFlag = False,
+    json: Json = False,
 ) -> None:
     """List the methods and parts, with what is known about each."""
     from denspu._registry import KINDS, registry
@@ -135,7 +443,7 @@ def data_get(
 @data_app.command("info")
 def data_info(
     name: Annotated[str | None, typer.Argument(help="One data set.")] = None,
-    json: JsonFlag = False,
+    json: Json = False,
 ) -> None:
     """Show the data sets: sizes, classes, licence, and whether they are here."""
     from denspu.data import data_home, info

@@ -154,9 +154,9 @@ def table(spec: SpecPath, records: Records = None) -> None:
 def figure(
     spec: SpecPath,
     records: Records = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for the pictures.")
-    ] = Path("denspu-bench"),
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path(
+        "denspu-bench"
+    ),
 ) -> None:
     """Draw the pictures of a spec (SVG, PNG)."""
     from denspu.benchmark.record import read_records

@@ -293,4 +293,3 @@ def _label_line(
         lw=2.2 if row.name == found.spec.reference else 1.2,
         elinewidth=0.8,
     )
-

@@ -29,7 +29,7 @@ from denspu.report.style import (
     new_figure,
     styled,
 )
-from denspu.runs.findings import project
+from denspu.runs.fit import project
 
 if TYPE_CHECKING:
     from denspu.methods.dens_pu import DensPU

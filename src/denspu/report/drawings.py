@@ -25,7 +25,7 @@ from denspu.report.text import (
     shorten,
     whole,
 )
-from denspu.runs.facts import Curve, IfShare, RunRows
+from denspu.runs.folder import Curve, IfShare, RunRows
 
 Chart = dict[str, Any]
 

@@ -23,7 +23,7 @@ from denspu.report.text import (
     whole,
 )
 from denspu.report.words import noun
-from denspu.runs.facts import RunFacts, RunRows
+from denspu.runs.folder import RunFacts, RunRows
 
 EXCERPT, WHOLE = 220, 4_000
 """Characters of a text in a gallery: at once, and folded out."""

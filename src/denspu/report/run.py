@@ -27,7 +27,7 @@ from denspu.report.drawings import (
     sensitivity_chart,
 )
 from denspu.report.items import Shower, galleries, item_table
-from denspu.runs.facts import RunFacts, RunRows
+from denspu.runs.folder import RunFacts, RunRows
 
 HERE = Path(__file__).parent
 LISTED = 200

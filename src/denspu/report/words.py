@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from denspu._progress import Stage
     from denspu._typing import BoolArray
     from denspu.metrics import Figure
-    from denspu.runs.facts import IfShare, Prior, Promise, RunFacts
+    from denspu.runs.folder import IfShare, Prior, Promise, RunFacts
     from denspu.runs.options import RunOptions
     from denspu.runs.reading import RunData
 
@@ -104,15 +104,10 @@ def fitting(method: str, data: RunData, held: BoolArray) -> str:
     return " · ".join(parts)
 
 
-def prior_note(options: RunOptions) -> str:
+def prior_note(prior: float) -> str:
     """Return which items the share is of that is given as ``prior``."""
-    if options.prior is None:
-        return (
-            f"--prior {options.prior_in_unlabeled:g} is the share among the unlabelled "
-            "here, as it was when this run was begun"
-        )
     return (
-        f"--prior {options.prior:g} is the share among all items, labelled and not, as "
+        f"--prior {prior:g} is the share among all items, labelled and not, as "
         "in Python; the share among the unlabelled is --prior-in-unlabeled"
     )
 

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import ndtri
 
-from denspu._parameters import Number, Whole
+from denspu._parameters import Number, Whole, check
 from denspu._progress import does, many
 from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray
@@ -22,10 +22,8 @@ from denspu.data._disk import Limit
 from denspu.data._reading import Source
 from denspu.data._tables import (
     POSITIVE,
-    TABLE_SUFFIXES,
     UNLABELED,
     labels_of,
-    need_column,
     raw_chunks,
     read_raw,
     row_ids,
@@ -40,19 +38,21 @@ from denspu.metrics import PUReport, oracle_metrics
 from denspu.runs.folder import RUN, SCORES_CSV, SCORES_PARQUET
 from denspu.runs.options import AS_FITTED, Reading
 from denspu.runs.predict import CHUNK, Scorer, cut_of, open_model
+from denspu.runs.reading import ITEM, LABEL, one_of, read_item_table
 
-LABEL_FILE = {"item_column": ("item", "id"), "label_column": ("label", "y")}
-"""Columns of a file of labels, where no name is given."""
 FEW = 30
 """Labelled items of a class below which figures say little."""
-
 SHOWN = 3
 WIDE = 24
 """Characters of a figure with its interval."""
 CELLS = 4_000_000
 """Rows times draws held in memory at once."""
-BY_SHARE = "accuracy, precision, f1, average_precision and lift"
-"""Figures that move with the share of positives."""
+
+Truth: TypeAlias = list[int | None]
+"""1 or 0 of each item; None where it is not known."""
+Chunk: TypeAlias = tuple[list[str], FloatArray, Truth | None, int]
+"""Names of items, their scores, true labels from the same table, and how many items
+were skipped."""
 
 
 @dataclass(frozen=True)
@@ -131,18 +131,18 @@ class Evaluation:
         )
         lines = [self.summary(), self.threshold_sentence, "", head]
         for one in self.figures.values():
+            guess, told = "", ""
+            if one.estimate is not None:
+                guess = _shown(one.estimate, one.estimate_low, one.estimate_high)
+                words = {None: "just missed", True: "held", False: "did not hold"}
+                told = words[one.held]
             counted = _shown(one.value, one.low, one.high)
-            unsure = "" if one.estimate is None else "just missed"
-            told = {None: unsure, True: "held", False: "did not hold"}[one.held]
-            guess = _shown(one.estimate, one.estimate_low, one.estimate_high)
             line = f"{one.name:<17}  {counted:<{WIDE}}  {guess:<{WIDE}}  {told}"
             lines.append(line.rstrip())
         return "\n".join([*lines, *(f"warning: {told}" for told in self.warnings)])
 
 
-def _shown(value: float | None, low: float | None, high: float | None) -> str:
-    if value is None or low is None or high is None:
-        return ""
+def _shown(value: float, low: float | None, high: float | None) -> str:
     return f"{value:.3f}  [{low:.3f}, {high:.3f}]"
 
 
@@ -160,7 +160,6 @@ def evaluate_files(
     chunk: int = CHUNK,
     device: str | None = None,
     reading: Reading = AS_FITTED,
-    workers: int | None = None,
 ) -> Evaluation:
     """Compare a model's answers with true labels, where some exist.
 
@@ -185,7 +184,7 @@ def evaluate_files(
     n_resamples : int, default=2000
         Draws behind the intervals of figures that are not shares.
     random_state : int, default=0
-    chunk, device, reading, workers
+    chunk, device, reading
         As in :func:`predict_files`.
 
     Returns
@@ -202,17 +201,14 @@ def evaluate_files(
         raise InvalidParameterError(
             "label_column without labels is a column of the items: pass their table."
         )
-    if not Number(0, 1, "neither").allows(level):
-        raise InvalidParameterError(f"level={level!r} must lie between 0 and 1.")
-    if not Whole(100).allows(n_resamples):
-        raise InvalidParameterError(
-            f"n_resamples={n_resamples!r} must be {Whole(100)}."
-        )
+    check("level", level, Number(0, 1, "neither"))
+    check("n_resamples", n_resamples, Whole(100))
     given = None
     if labels is not None:
-        columns = {"item_column": item_column, "label_column": label_column}
-        given = _read_labels(Path(labels), columns, reading.encoding)
-    scorer = open_model(model, device, reading, workers)
+        given = _read_labels(
+            Path(labels), item_column, label_column, reading.encoding or "utf-8"
+        )
+    scorer = open_model(model, device, reading)
     cut = cut_of(scorer.model, threshold)
     if cut.top is not None:
         raise InvalidParameterError(
@@ -233,11 +229,10 @@ def evaluate_files(
             estimates = scorer.model.evaluate(k=1, level=level)
     rng = Randomness(random_state).numpy("evaluate")
     counted = _counted(truth, scores, cut.value, level, n_resamples, rng)
-    figures = {one.name: _compared(one, estimates) for one in counted}
     known = training_positives(Path(model), source, scorer, found.ids)
     around = scorer.model.evidence_.prior_interval if estimates else None
     evaluation = Evaluation(
-        figures=figures,
+        figures={one.name: _compared(one, estimates) for one in counted},
         n_items=found.n_items,
         n_labels=found.n_labels,
         n_matched=len(found.ids),
@@ -308,8 +303,9 @@ def _careful(
             told.append(
                 f"{share.value:.1%} of the labelled items are positive, and the model "
                 f"expects {found.prior_in_unlabeled:.1%} ({low:.1%} to {high:.1%}): "
-                f"{BY_SHARE} move with that share. Compare recall, balanced_accuracy "
-                "and roc_auc; label items drawn at random to compare all."
+                "accuracy, precision, f1, average_precision and lift move with that "
+                "share. Compare recall, balanced_accuracy and roc_auc; label items "
+                "drawn at random to compare all."
             )
     failed = [one.name for one in found.figures.values() if one.held is False]
     if failed:
@@ -320,16 +316,6 @@ def _careful(
 
 
 # --- true labels, matched with scores ------------------------------------------------
-
-
-@dataclass
-class _Chunk:
-    """Items with their scores, and their true labels if these lie in the same table."""
-
-    ids: list[str]
-    scores: FloatArray
-    truth: list[int | None] | None = None
-    n_skipped: int = 0
 
 
 @dataclass
@@ -346,29 +332,27 @@ class _Matched:
     unmatched: list[str] = field(default_factory=list)
 
 
-def _matched(
-    chunks: Iterable[_Chunk], given: list[tuple[str, int | None]] | None
-) -> _Matched:
+def _matched(chunks: Iterable[Chunk], given: dict[str, int | None] | None) -> _Matched:
     """Match items with the labels of a file, or with those they bring themselves."""
-    left = {name: y for name, y in given or [] if y is not None}
-    found = _Matched(n_labels=len(left), n_unknown=len(given or []) - len(left))
+    given = given or {}
+    left = {name: y for name, y in given.items() if y is not None}
+    found = _Matched(n_labels=len(left), n_unknown=len(given) - len(left))
     first = ""
-    for chunk in chunks:
-        first = first or next(iter(chunk.ids), "")
-        truth = chunk.truth
+    for ids, scores, truth, n_skipped in chunks:
+        first = first or next(iter(ids), "")
         if truth is None:
-            truth = [left.pop(name, None) for name in chunk.ids]
+            truth = [left.pop(name, None) for name in ids]
         else:
             n_gaps = truth.count(None)
             found.n_labels += len(truth) - n_gaps
             found.n_unknown += n_gaps
-        for name, y, score in zip(chunk.ids, truth, chunk.scores, strict=True):
+        for name, y, score in zip(ids, truth, scores, strict=True):
             if y is not None:
                 found.ids.append(name)
                 found.truth.append(y)
                 found.scores.append(float(score))
-        found.n_items += len(chunk.ids)
-        found.n_skipped += chunk.n_skipped
+        found.n_items += len(ids)
+        found.n_skipped += n_skipped
     found.unmatched = list(left)
     if not found.n_labels:
         raise InvalidInputError(
@@ -386,7 +370,7 @@ def _matched(
 
 def _scores_of_files(
     scorer: Scorer, source: Source, column: str | None, chunk: int
-) -> Iterator[_Chunk]:
+) -> Iterator[Chunk]:
     """Score a source; ``column`` is that of its true labels, if it has them."""
     aside = () if column is None else (column,)
     for items, scores in scorer.scored(source, chunk, aside=aside):
@@ -398,59 +382,39 @@ def _scores_of_files(
                     "table. Pass the labels as a file (--labels)."
                 )
             truth = _true_labels(items.aside[column], column, items.source)
-        yield _Chunk(items.ids, scores, truth, len(items.skipped))
+        yield items.ids, scores, truth, len(items.skipped)
 
 
-def _scores_of_run(model: Path) -> Iterator[_Chunk]:
+def _scores_of_run(model: Path) -> Iterator[Chunk]:
     """Read the scores of the run that the model lies in."""
     home = model.resolve().parent
-    for name in (SCORES_PARQUET, SCORES_CSV):
-        if (home / name).is_file():
-            for table in raw_chunks(home / name, "utf-8", Limit(CHUNK)):
-                ids = ["" if n is None else str(n) for n in table.columns["item"]]
-                scores = [float(score) for score in table.columns["score"]]
-                yield _Chunk(ids, np.array(scores))
-            return
-    raise InvalidInputError(
-        f"There is no {SCORES_CSV} beside {model}. Pass the items to judge as well."
-    )
+    files = [home / name for name in (SCORES_PARQUET, SCORES_CSV)]
+    file = next(filter(Path.is_file, files), None)
+    if file is None:
+        raise InvalidInputError(
+            f"There is no {SCORES_CSV} beside {model}. Pass the items to judge as well."
+        )
+    for table in raw_chunks(file, "utf-8", Limit(CHUNK)):
+        scores = np.array([float(score) for score in table.columns["score"]])
+        yield ["" if n is None else n for n in table.columns["item"]], scores, None, 0
 
 
 def _read_labels(
-    path: Path, columns: Mapping[str, str | None], encoding: str | None
-) -> list[tuple[str, int | None]]:
+    path: Path, item: str | None, label: str | None, encoding: str
+) -> dict[str, int | None]:
     """Read a table with names of items and their true labels."""
-    if not path.is_file():
-        raise InvalidInputError(f"labels={str(path)!r}: there is no such file.")
-    if path.suffix.lower() not in TABLE_SUFFIXES:
-        raise InvalidInputError(
-            f"labels={str(path)!r} must be a table: .csv, .tsv or .parquet with the "
-            "columns 'item' and 'label'."
-        )
-    table = read_raw(path, encoding or "utf-8")
-    taken = []
-    for argument, name in columns.items():
-        usual = LABEL_FILE[argument]
-        found = [one for one in usual if one in table.names]
-        if name is not None:
-            found = [need_column(table.names, name, argument, str(path))]
-        if not found:
-            raise InvalidInputError(
-                f"{path} has no column {' or '.join(map(repr, usual))}; it has "
-                f"{table.names[:8]}. Name it with {argument} "
-                f"(--{argument.replace('_', '-')})."
-            )
-        taken.append(found[0])
+    table = read_item_table(path, encoding)
+    items = one_of(table, "item_column", (item,) if item else ITEM)
+    labels = one_of(table, "label_column", (label,) if label else LABEL)
     if not table.rows:
         raise InvalidInputError(f"{path} has a header and no rows.")
-    item, label = taken
-    truth = _true_labels(table.columns[label], label, str(path))
-    return list(zip(row_ids(table, item), truth, strict=True))
+    truth = _true_labels(table.columns[labels], labels, str(path))
+    return dict(zip(row_ids(table, items), truth, strict=True))
 
 
-def _true_labels(values: Iterable[Any], column: str, source: str) -> list[int | None]:
+def _true_labels(values: Iterable[Any], column: str, source: str) -> Truth:
     """Return 1, 0, or None for a gap; other words are refused by name."""
-    found: list[int | None] = []
+    found: Truth = []
     other: Counter[str] = Counter()
     for value in values:
         gap = value is None or value != value
@@ -486,29 +450,20 @@ def training_positives(
     except (ValueError, KeyError, TypeError, OSError):
         return []
     here = Path(str(source)).resolve()
-    table = Path(str(sources.get("table", ""))).resolve()
-    if "table" in sources and here == table and scorer.label_column is not None:
-        return _labelled_rows(here, scorer, set(ids))
-    learned = Path(str(sources.get("positive", ""))).resolve()
+    table, column = sources.get("table"), scorer.label_column
+    if table and column and here == Path(table).resolve():
+        rows = read_raw(here, scorer.options.get("encoding", "utf-8"))
+        if column not in rows.names:
+            return []
+        names = np.array(row_ids(rows, scorer.options.get("id_column")), dtype=object)
+        labelled = set(names[labels_of(rows, column) == 1])
+        return [name for name in ids if name in labelled]
+    learned = Path(sources.get("positive", "")).resolve()
     if "positive" not in sources or not learned.exists():
         return []
     if here == learned or learned in here.parents:
         return ids
-    if not here.is_dir():
-        return []
     return [name for name in ids if learned in (here / name).resolve().parents]
-
-
-def _labelled_rows(path: Path, scorer: Scorer, ids: set[str]) -> list[str]:
-    """Return the rows of the run's own table that were labelled positive."""
-    column, found = str(scorer.label_column), []
-    encoding = scorer.options.get("encoding", "utf-8")
-    for table in raw_chunks(path, encoding, Limit(CHUNK)):
-        if column in table.names:
-            names = row_ids(table, scorer.options.get("id_column"))
-            labels = labels_of(table, column)
-            found += [names[i] for i in np.flatnonzero(labels) if names[i] in ids]
-    return found
 
 
 # --- figures from true labels --------------------------------------------------------

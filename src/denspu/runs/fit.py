@@ -1,4 +1,4 @@
-"""``fit_run``: from files to a run folder."""
+"""``fit_run``: from files to a run folder, and what the fitted model says."""
 
 from __future__ import annotations
 
@@ -9,27 +9,53 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.decomposition import PCA
 
 from denspu._files import plain
 from denspu._progress import Stage, does, hearing, many
 from denspu._registry import Entry
-from denspu._share import Share
-from denspu._typing import BoolArray, IntArray
+from denspu._share import Counts, Share
+from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.data import join
+from denspu.data.kinds import kind_of
+from denspu.detectors.neighbours import Neighbours
 from denspu.exceptions import DensPUWarning, InvalidInputError
 from denspu.methods._base import key_of
+from denspu.methods._evidence import with_estimated_prior, with_prior
+from denspu.metrics import (
+    declared_negatives,
+    declared_positives,
+    prior_sensitivity,
+    scar_check,
+    trivial_check,
+)
 from denspu.persistence import versions
 from denspu.report import words
-from denspu.runs import findings
-from denspu.runs.facts import Copy, RunFacts, RunRows
-from denspu.runs.findings import Embeddings
-from denspu.runs.folder import REPORT, WorkFolder, WriteReport, check_out, write_run
+from denspu.runs.folder import (
+    REPORT,
+    Check,
+    Copy,
+    Count,
+    Curve,
+    IfShare,
+    Prior,
+    Promise,
+    RunFacts,
+    RunRows,
+    SaysWho,
+    Threshold,
+    WorkFolder,
+    WriteReport,
+    check_out,
+    ranks,
+    write_run,
+)
 from denspu.runs.options import (
-    PRIOR_OF,
     RunOptions,
     build_method,
     check_options,
@@ -37,16 +63,40 @@ from denspu.runs.options import (
     scenario_of,
 )
 from denspu.runs.reading import RunData, hold_out, read_run, reading_arguments
+from denspu.training import History
 
 Tell = Callable[[str, str], None]
 """Called with a word (reading, fitting, result, ...) and a sentence."""
 
 SILENT = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 """Warnings for programmers, not for those who run a fit."""
-
 MANY, SOME = 0.1, 5
 """Items whose decision and chance disagree are spoken of beyond this share of those
 called positive, and beyond this number."""
+STEPS = 5
+"""Priors over the interval for which the figures are given."""
+LEVEL = 0.1
+"""Errors allowed on lists with a promise."""
+PARTS = ("encoder_", "classifier_", "refiner_")
+
+COPY = "copy of a positive"
+KNOWN = "known negative"
+CHOSEN = "reliable negative"
+NEAR = "near the threshold"
+DECIDED = "decided by the model"
+STAGES = (COPY, KNOWN, CHOSEN, NEAR, DECIDED)
+"""What can settle an item."""
+CLOSE = 0.1
+"""Items near the threshold: this part of those called, on either side of the cut."""
+NEIGHBOURS = 5
+COMPARED = 20_000
+"""Unlabelled items that stand for U when a positive looks odd among them."""
+MOST_ODD = 24
+ENOUGH = 20_000
+"""Rows that settle the directions of a map."""
+
+Embeddings: TypeAlias = tuple[FloatArray, FloatArray] | None
+"""Of P and of U, where the model has an embedding."""
 
 
 def fit_run(
@@ -81,8 +131,8 @@ def fit_run(
             start = time.perf_counter()
             _fit(run, tell)
             run.seconds["fit"] = time.perf_counter() - start
-            Z = findings.embeddings_of(run.model, run.data)
-            rows = findings.rows_of(run.model, run.data, run.held, Z)
+            Z = embeddings_of(run.model, run.data)
+            rows = rows_of(run.model, run.data, run.held, Z)
             run.said += _contradiction(run, rows)
             facts = _facts(run, rows, Z)
         for word, sentence in words.share_lines(facts.prior):
@@ -152,15 +202,9 @@ def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -
     groups = None
     if data.groups is not None:
         groups = np.concatenate([data.groups[0], data.groups[1][left]])
-    asked = options.told()
-    key = key_of(X, y, mask, known, groups, asked)
+    key = key_of(X, y, mask, known, groups, options.told())
     if options.prior is not None:
-        asked = {name: value for name, value in asked.items() if name != PRIOR_OF}
-        before = key_of(X, y, mask, known, groups, asked)
-        if work.belongs_to(before):  # begun when prior was the share inside U
-            options = replace(options, prior=None, prior_in_unlabeled=options.prior)
-            key = before
-        tell("note", words.prior_note(options))
+        tell("note", words.prior_note(options.prior))
     share = given_share(options, data.counts, entry)
     meant = None
     if share is not None:
@@ -211,7 +255,7 @@ def _fit(run: _Run, tell: Tell) -> None:
         run.model.fit(run.X, run.y, **run.named)
     if "checkpoint" in run.model.get_params(deep=False):
         run.model.set_params(checkpoint=None)  # it is of this run, not of the model
-    findings.settle_evidence(run.model, run.options.scenario, run.share)
+    settle_evidence(run.model, run.options.scenario, run.share)
     if hasattr(run.model, "evidence_"):
         run.model.calibrate()
         if run.options.wish is not None:
@@ -223,7 +267,7 @@ def _fit(run: _Run, tell: Tell) -> None:
 
 def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
     model, data, options = run.model, run.data, run.options
-    prior, count = findings.prior_facts(model, data.counts, run.share)
+    prior, count = prior_facts(model, data.counts, run.share)
     judged = None  # embeddings of held-out positives and of the open items of U
     if Z is not None:
         judged = Z[0][run.held], Z[1][~(data.is_copy | data.known_negative)]
@@ -253,13 +297,13 @@ def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
         reading=[*data.reading, *([run.held_told] if run.held.any() else [])],
         prior=prior,
         count=count,
-        threshold=findings.threshold_facts(model),
+        threshold=threshold_facts(model),
         evaluation=model.evaluate() if hasattr(model, "evidence_") else None,
-        sensitivity=findings.sensitivity_of(model, data.counts),
-        checks=findings.checks_of(model, data, judged),
-        lists=findings.lists_of(model),
-        stages=findings.stages_of(model, reading, run.seconds["fit"]),
-        curves=findings.curves_of(model),
+        sensitivity=sensitivity_of(model, data.counts),
+        checks=checks_of(model, data, judged),
+        lists=lists_of(model),
+        stages=stages_of(model, reading, run.seconds["fit"]),
+        curves=curves_of(model),
         warnings=run.said,
         skipped=data.skipped,
         copies=copies,
@@ -284,6 +328,295 @@ def _how_to_read(run: _Run, facts: RunFacts) -> dict[str, Any]:
         "threshold": asdict(facts.threshold),
         "prior": facts.to_json()["prior"],
     }
+
+
+# --- the share of positives ----------------------------------------------------------
+
+
+def settle_evidence(model: Any, scenario: str, share: float | None) -> None:
+    """Put into the evidence what the user knows better than the model."""
+    if hasattr(model, "evidence_"):
+        evidence = replace(model.evidence_, scenario=scenario)
+        model.evidence_ = evidence if share is None else with_prior(evidence, share)
+
+
+def prior_facts(
+    model: Any, counts: Counts, given: float | None
+) -> tuple[Prior, Count | None]:
+    """Return the share of positives inside U, and their number, with intervals."""
+    evidence = getattr(model, "evidence_", None)
+    estimates: dict[str, float] = {}
+    level: float = 0.9
+    source: SaysWho = "model"
+    if evidence is not None:
+        value, ends = evidence.prior_in_unlabeled, evidence.prior_interval
+        found = evidence.prior_estimates.items()
+        estimates = {name: _inside(share, counts) for name, share in found}
+        level, source = evidence.prior_level, evidence.prior_from
+    elif given is not None:
+        value, ends, source = given, (given, given), "given"
+    else:
+        value = getattr(model, "prior_in_unlabeled_", None)
+        ends = getattr(model, "prior_interval_", (0.0, 1.0))
+    if value is None:
+        return Prior(), None
+    low, high = min(ends[0], value), max(ends[1], value)
+    inside = Share(value, low, high, "open", counts).to("unlabeled")
+    three = inside.value, inside.low, inside.high
+    prior = Prior(*three, level=level, source=source, estimates=estimates)
+    return prior, Count(*(counts.unlabeled * share for share in three))
+
+
+def _inside(share: float, counts: Counts) -> float:
+    """Return a share of the open items as one of all U."""
+    return Share.exactly(share, "open", counts).to("unlabeled").value
+
+
+# --- figures and checks --------------------------------------------------------------
+
+
+def sensitivity_of(model: Any, counts: Counts) -> list[IfShare]:
+    """Return the figures over the interval of the share.
+
+    One that was given has none: the table reaches from it over what the scores say.
+    """
+    evidence = getattr(model, "evidence_", None)
+    if evidence is None:
+        return []
+    low, high = evidence.prior_interval
+    given: list[float] = []
+    if evidence.prior_from == "given":  # it may be wrong: what do P and U say?
+        given = [evidence.prior_in_unlabeled]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DensPUWarning)  # of an estimate
+            ends = with_estimated_prior(evidence, None, 0).prior_interval
+        low, high = min(low, ends[0]), max(high, ends[1])
+    steps = STEPS if high > low else 1
+    found = prior_sensitivity(
+        evidence.positive,
+        evidence.unlabeled,
+        priors=np.union1d(np.linspace(low, high, steps), given).tolist(),
+        threshold=model.threshold_,
+        random_state=0,
+    )
+    names = ("precision", "recall", "f1", "accuracy")
+    return [
+        IfShare(_inside(prior, counts), *(plain(report[name].value) for name in names))
+        for prior, report in zip(found.priors, found.reports, strict=True)
+    ]
+
+
+def checks_of(model: Any, data: RunData, Z: Embeddings) -> list[Check]:
+    """Return doubts and their absence; ``ok`` is None where nothing could be seen.
+
+    ``Z``: embeddings of held-out P and open U.
+    """
+    found = [Check("shortcut", False, told) for told in data.shortcuts] or [
+        Check("shortcut", True, "No fact about the files alone gives the labels away.")
+    ]
+    evidence = getattr(model, "evidence_", None)
+    if evidence is None:
+        return found
+    share = evidence.prior_in_unlabeled
+    scar = scar_check(
+        evidence.positive,
+        evidence.unlabeled,
+        prior_in_unlabeled=share,
+        positive_features=None if Z is None else Z[0],
+        unlabeled_features=None if Z is None else Z[1],
+        positive_groups=evidence.groups_positive,
+        unlabeled_groups=evidence.groups_unlabeled,
+        random_state=0,
+    )
+    trivial = trivial_check(
+        evidence.positive,
+        evidence.unlabeled,
+        prior_in_unlabeled=share,
+        threshold=model.threshold_,
+    )
+    return [
+        Check(
+            "labels at random",
+            not scar.doubtful if scar.tests else None,
+            scar.sentence,
+            " ".join(test.sentence for test in scar.tests),
+        ),
+        Check("trivial model", not trivial.trivial, trivial.sentence),
+        *found,
+    ]
+
+
+def lists_of(model: Any) -> list[Promise]:
+    """Return lists with a promise, and which promise."""
+    evidence = getattr(model, "evidence_", None)
+    if evidence is None:
+        return []
+    P, U = evidence.positive, evidence.unlabeled
+    made = {
+        "sure negatives": declared_negatives(P, U, level=LEVEL),
+        "negatives that lose few positives": declared_negatives(
+            P, U, level=LEVEL, control="row"
+        ),
+        "positives that let few negatives in": declared_positives(U, level=LEVEL),
+    }
+    return [
+        Promise(name, rows.n, rows.level, rows.promise) for name, rows in made.items()
+    ]
+
+
+def threshold_facts(model: Any) -> Threshold:
+    """Return where the cut lies and why."""
+    value, choice = float(model.threshold_), getattr(model, "threshold_choice_", None)
+    if choice is None:
+        told = f"The cut is the method's own: a score above {value:g}."
+        return Threshold(value, "own", None, told)
+    return Threshold(value, choice.rule, choice.target, choice.sentence)
+
+
+# --- what happened -------------------------------------------------------------------
+
+
+def stages_of(model: Any, reading: Stage, seconds: float) -> list[Stage]:
+    """Return the steps of the run, from reading on."""
+    stages = getattr(model, "stages_", None)
+    if not stages:
+        return [reading, Stage("fit", seconds, {"method": type(model).__name__})]
+    return [reading, *(Stage(s.name, s.seconds, plain(s.facts)) for s in stages)]
+
+
+def curves_of(model: Any) -> list[Curve]:
+    """Return the loss of every training inside a model."""
+    parts = [(f"{name[:-1]}: ", getattr(model, name, None)) for name in PARTS]
+    found = []
+    for start, part in [*parts, ("", model)]:
+        for name, value in getattr(part, "__dict__", {}).items():
+            held = value if isinstance(value, list | tuple) else [value]
+            words = name.rstrip("_").replace("_", " ").replace("history", "training")
+            for number, one in enumerate(held, 1):
+                if isinstance(one, History) and len(one) and "loss" in one.last:
+                    which = f" {number}" if len(held) > 1 else ""
+                    epochs = [row.get("epoch", i) for i, row in enumerate(one.rows, 1)]
+                    loss = plain(one.column("loss"))
+                    found.append(Curve(f"{start}{words}{which}", "loss", epochs, loss))
+    return found
+
+
+# --- each item -----------------------------------------------------------------------
+
+
+def rows_of(model: Any, data: RunData, held: BoolArray, Z: Embeddings) -> RunRows:
+    """Return the items with everything that is known of each."""
+    P, U = data.P, data.U
+    score_U = np.array(model.decision_function(U.X), dtype=np.float64)
+    unseen = getattr(model, "unseen_scores_", None)  # by models that have not seen them
+    if unseen is None:
+        score_P = np.asarray(model.decision_function(P.X), dtype=np.float64)
+    else:
+        score_P = unseen[: len(P)]
+        score_U[~data.is_copy] = unseen[len(P) :]  # copies took no part in the fit
+    probability = getattr(model, "posterior_", expit)(score_U)
+    called = score_U > model.threshold_
+    known = (data.is_copy, data.known_negative)
+    negative = np.asarray(getattr(model, "negative_index_", []), dtype=np.int64)
+    chosen = np.flatnonzero(~data.is_copy)[negative[negative >= len(P)] - len(P)]
+    stage = _stages(score_U, called, chosen, data)
+    places, note = None, "The method has no embedding to draw a map of."
+    if Z is not None:
+        places, shares = project(np.concatenate(Z))
+        note = f"2 main directions (PCA): {shares.sum():.0%} of the variance"
+    return RunRows(
+        positive=P,
+        unlabeled=U,
+        score_positive=score_P,
+        held_out=held,
+        score_unlabeled=score_U,
+        probability=np.select(known, (1.0, 0.0), probability),
+        rank=ranks(score_U),
+        decision=np.select(known, (1, 0), called).astype(np.int64),
+        stage=stage,
+        map_positive=None if places is None else places[: len(P)],
+        map_unlabeled=None if places is None else places[len(P) :],
+        map_note=note,
+        chosen=chosen,
+        odd_positive=_odd(score_P, float(model.threshold_), held, data.is_copy, Z),
+    )
+
+
+def _stages(
+    scores: FloatArray, called: BoolArray, chosen: IntArray, data: RunData
+) -> NDArray[Any]:
+    """Return what settled each item, in fixed words; what is known comes first."""
+    stage = np.full(len(scores), DECIDED, dtype=object)
+    is_open = ~(data.is_copy | data.known_negative)
+    above = np.flatnonzero(called & is_open)
+    below = np.flatnonzero(~called & is_open)
+    n = max(1, round(CLOSE * min(len(above), len(below))))
+    stage[above[np.argsort(scores[above], kind="stable")[:n]]] = NEAR
+    stage[below[np.argsort(-scores[below], kind="stable")[:n]]] = NEAR
+    stage[chosen[~called[chosen]]] = CHOSEN
+    stage[data.known_negative] = KNOWN
+    stage[data.is_copy] = COPY
+    return stage
+
+
+# --- the embedding -------------------------------------------------------------------
+
+
+def embeddings_of(model: Any, data: RunData) -> Embeddings:
+    """Return the model's embeddings of all items, or None if it has none."""
+    part = getattr(model, "encoder_", getattr(model, "table_", None))
+    if part is None and not kind_of(data.P).is_embedding:
+        return None
+    P, U = (
+        np.asarray(one.X if part is None else part.transform(one.X), dtype=np.float64)
+        for one in (data.P, data.U)
+    )
+    return P, U
+
+
+# --- positives that look odd ---------------------------------------------------------
+
+
+def _odd(
+    scores: FloatArray,
+    threshold: float,
+    held: BoolArray,
+    is_copy: BoolArray,
+    Z: Embeddings,
+) -> IntArray:
+    """Return positions of labelled positives that look mislabelled, oddest first.
+
+    With an embedding: how far the nearest other positives are, against the nearest
+    unlabelled items; those far beyond the usual count. No positive vouches for itself,
+    whether it was held out or not. Without: held-out ones below the threshold.
+    """
+    if Z is None or len(Z[0]) <= NEIGHBOURS:
+        low = np.flatnonzero(held & (scores <= threshold))
+        return low[np.argsort(scores[low], kind="stable")][:MOST_ODD]
+    P, U = Z[0], Z[1][~is_copy]
+    U = U[:: -(-len(U) // COMPARED)]
+    ours = Neighbours(P).search(P, NEIGHBOURS, exclude_self=True)
+    theirs = Neighbours(U).search(P, min(NEIGHBOURS, len(U)))
+    near, other = (
+        np.concatenate([f.distance for f in found]).mean(axis=1) + 1e-12
+        for found in (ours, theirs)
+    )
+    odd = np.log(near) - np.log(other)
+    first, third = np.quantile(odd, [0.25, 0.75])
+    far = np.flatnonzero(odd > third + 1.5 * (third - first))
+    return far[np.argsort(-odd[far], kind="stable")][:MOST_ODD]
+
+
+def project(Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the first two principal coordinates and their shares of variance."""
+    found = min(2, *Z.shape)
+    points, shares = np.zeros((len(Z), 2)), np.zeros(2)
+    if np.ptp(Z, axis=0).any():
+        pca = PCA(n_components=found, random_state=0)
+        pca.fit(Z[:: -(-len(Z) // ENOUGH)])
+        points[:, :found] = pca.transform(Z)
+        shares[:found] = pca.explained_variance_ratio_
+    return points, shares
 
 
 # --- warnings ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The run folder: written whole or not at all.
+"""The run folder: what it holds, written whole or not at all.
 
 ==================  ==================================================================
 file                content
@@ -15,32 +15,231 @@ from __future__ import annotations
 
 import csv
 import errno
-import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from denspu._files import as_json, new_folder
+from denspu._files import as_json, new_folder, plain
+from denspu._progress import Stage
+from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu.data import Items
+from denspu.data._tables import require_pyarrow
 from denspu.exceptions import ModelFileError, RunFolderError
 from denspu.methods._base import ENCODER, TRAINING
-from denspu.persistence import load_extra, save, size_of
-from denspu.runs.facts import RunFacts, RunRows
+from denspu.metrics import PUReport
+from denspu.persistence import load_extra, save
 
 KEY = "key.json"
 """In the folder of work in progress: which rows and settings it belongs to."""
 MODEL, RUN, REPORT, SKIPPED = "model", "run.json", "report.html", "skipped.csv"
 SCORES_CSV, SCORES_PARQUET = "scores.csv", "scores.parquet"
 INSIDE = {MODEL, RUN, REPORT, SKIPPED, SCORES_CSV, SCORES_PARQUET}
-
 FULL = (errno.ENOSPC, errno.EDQUOT)
+
+SaysWho: TypeAlias = Literal["given", "model", "scores"]
+"""Who says how many are positive."""
+
+
+# --- facts ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many unlabelled items are positive."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Share of positives inside U; without figures where it is not known."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    """How often the interval should hold the share."""
+    source: SaysWho | None = None
+    """Who says so; ``from`` in ``run.json``."""
+    estimates: Mapping[str, float] = field(default_factory=dict)
+    """By estimator."""
+
+    @property
+    def given(self) -> bool:
+        """Whether the user gave it."""
+        return self.source == "given"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Where the cut lies, and why there."""
+
+    value: float
+    rule: str
+    """``own``, ``prior``, ``recall``, ``precision`` or ``top``."""
+    target: float | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class IfShare:
+    """The figures if the share inside U were ``prior``."""
+
+    prior: float
+    precision: float | None = None
+    recall: float | None = None
+    f1: float | None = None
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One doubt, or its absence."""
+
+    name: Literal["labels at random", "trivial model", "shortcut"]
+    ok: bool | None
+    """None where nothing could be seen."""
+    sentence: str
+    detail: str = ""
+    """Numbers behind the sentence, in words."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A list whose errors are controlled."""
+
+    name: str
+    n: int
+    level: float
+    sentence: str
+    """Which list, which promise, and what it assumes."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A training curve."""
+
+    name: str
+    label: str
+    x: list[float]
+    """Epochs."""
+    y: list[float | None]
+
+
+@dataclass(frozen=True)
+class SkippedItem:
+    """What could not be read."""
+
+    item: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Copy:
+    """An unlabelled item that is a copy of a labelled positive."""
+
+    positive: str
+    unlabeled: str
+    kind: Literal["exact", "near"]
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What ``run.json`` holds."""
+
+    kind: str
+    """image, table, text or embedding."""
+    method: str
+    """Registry key."""
+    created: str
+    """ISO time, UTC."""
+    command: str
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    """By step, and ``total``."""
+    sources: dict[str, str]
+    """``positive`` and ``unlabeled`` (or ``table``), as the user named them."""
+    scenario: str
+    n_positive: int
+    """Labelled positives that were read."""
+    n_held_out: int
+    """Of them, kept from the fit for evaluation."""
+    n_unlabeled: int
+    n_called: int
+    """Unlabelled items above the threshold."""
+    reading: list[str]
+    """Sentences about what was read and how."""
+    prior: Prior
+    count: Count | None
+    threshold: Threshold
+    evaluation: PUReport | None
+    """None without held-out positives."""
+    sensitivity: list[IfShare]
+    checks: list[Check]
+    lists: list[Promise]
+    stages: list[Stage]
+    curves: list[Curve]
+    warnings: list[str]
+    skipped: list[SkippedItem] = field(default_factory=list)
+    copies: list[Copy] = field(default_factory=list)
+    shortcuts: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        found = asdict(replace(self, evaluation=None))
+        found["prior"]["from"] = found["prior"].pop("source")
+        found["evaluation"] = self.evaluation and self.evaluation.to_dict()
+        whole: dict[str, Any] = plain(found)
+        return whole
+
+
+@dataclass(frozen=True, eq=False)
+class RunRows:
+    """The items of a run and what was found out about each; not in ``run.json``."""
+
+    positive: Items
+    unlabeled: Items
+    score_positive: FloatArray
+    held_out: BoolArray
+    """Mask over ``positive``."""
+    score_unlabeled: FloatArray
+    probability: FloatArray
+    """P(y = 1) of each unlabelled item."""
+    rank: IntArray
+    """1 for the highest score in U."""
+    decision: IntArray
+    """1 or 0."""
+    stage: NDArray[Any]
+    """Words: what settled the item; one of ``STAGES`` in ``runs/fit.py``."""
+    map_positive: FloatArray | None
+    """Places on the map, n×2; None where there is no embedding."""
+    map_unlabeled: FloatArray | None
+    map_note: str
+    """How much of the variance the map shows, in words."""
+    chosen: IntArray
+    """Positions in U of the reliable negatives Ñ; empty if the method has none."""
+    odd_positive: IntArray
+    """Positions in P of labelled positives that look mislabelled, oddest first."""
+
+
 WriteReport = Callable[[Path, RunFacts, RunRows], object]
+WriteRows = Callable[[Iterable[Any]], Any]
+
+
+# --- writing -------------------------------------------------------------------------
 
 
 def check_out(target: Path, overwrite: bool) -> None:
@@ -74,34 +273,27 @@ def write_run(
     overwrite: bool = False,
 ) -> None:
     """Write the folder; after an error nothing is left, and an older run is intact."""
-    columns = score_columns(rows)
-    lists = [np.asarray(column).tolist() for column in columns.values()]
-    texts = {
-        SCORES_CSV: _csv(columns, zip(*lists, strict=True)),
-        SKIPPED: _csv(("item", "reason"), [(s.item, s.reason) for s in facts.skipped]),
-        RUN: as_json(facts.to_json()),
-    }
     try:
         with new_folder(target, overwrite=overwrite) as work:
             save(model, work / MODEL, extra={"input": dict(how_to_read)})
-            for name, content in texts.items():
-                (work / name).write_bytes(content)
-            write_parquet(work / SCORES_PARQUET, columns)
+            (work / RUN).write_bytes(as_json(facts.to_json()))
+            with csv_file(work / SKIPPED, ("item", "reason")) as write:
+                write((one.item, one.reason) for one in facts.skipped)
+            _write_scores(work, rows)
             if report is not None:
                 report(work / REPORT, facts, rows)
     except (OSError, ModelFileError, SafetensorError) as error:
         cause = error.__cause__ if isinstance(error, ModelFileError) else error
         if not isinstance(cause, OSError | SafetensorError):
             raise  # the model cannot be saved, and the disk is well
-        raise RunFolderError(_why(target, cause, model, texts)) from error
+        raise RunFolderError(_why(target, cause)) from error
 
 
-def _why(
-    target: Path, cause: BaseException, model: Any, texts: Mapping[str, bytes]
-) -> str:
+def _why(target: Path, cause: BaseException) -> str:
     cause = cause.__cause__ or cause
     full = getattr(cause, "errno", None) in FULL or "os error 28" in str(cause)
-    start = f"{target} could not be written: "
+    what = "the disk is full" if full else str(cause)
+    to_do = "Make room" if full else "Correct this"
     end = "Nothing was left behind; the folder, if there was one, is as before."
     work = WorkFolder(target)
     if work.useful:
@@ -109,57 +301,68 @@ def _why(
             f"{target.name}, if there was one, is as before. What the encoder learned "
             f"is kept in {work.path}, and the same command goes on from there."
         )
-    if not full:
-        return f"{start}{cause}. {end} Correct this, or choose another --out."
-    place = next(p for p in (target, *target.parents) if p.exists())
-    free = shutil.disk_usage(place).free
-    needed = size_of(model) + sum(map(len, texts.values())) + len(texts[SCORES_CSV])
-    sizes = [
-        f"{n / 1e6:,.1f} MB" if n >= 1e5 else f"{n / 1e3:,.1f} kB"
-        for n in (needed, free)
-    ]
     return (
-        f"{start}the disk is full. At least {sizes[0]} are needed, more with the "
-        f"report, and {sizes[1]} are free. {end} Make room, or choose another --out."
+        f"{target} could not be written: {what}. {end} {to_do}, or choose another "
+        "--out."
     )
 
 
 # --- scores --------------------------------------------------------------------------
 
 
-def score_columns(rows: RunRows) -> dict[str, Any]:
-    """Return the columns of the ranked list, highest score first."""
+def ranks(scores: FloatArray) -> IntArray:
+    """Return 1 for the highest score; of equal ones the first comes first."""
+    order = np.argsort(-scores, kind="stable")
+    rank = np.empty(len(scores), dtype=np.int64)
+    rank[order] = np.arange(1, len(scores) + 1)
+    return rank
+
+
+def _write_scores(folder: Path, rows: RunRows) -> None:
+    """Write the ranked list, highest score first; as Parquet if pyarrow is there."""
     order = np.argsort(rows.rank, kind="stable")
-    return {
+    columns = {
         "item": [rows.unlabeled.ids[i] for i in order],
-        "score": rows.score_unlabeled[order],
-        "probability": rows.probability[order],
-        "rank": rows.rank[order],
-        "decision": rows.decision[order],
+        "score": rows.score_unlabeled[order].tolist(),
+        "probability": rows.probability[order].tolist(),
+        "rank": rows.rank[order].tolist(),
+        "decision": rows.decision[order].tolist(),
         "stage": [str(rows.stage[i]) for i in order],
     }
+    with csv_file(folder / SCORES_CSV, list(columns)) as write:
+        write(zip(*columns.values(), strict=True))
+    if find_spec("pyarrow") is not None:
+        with parquet_file(folder / SCORES_PARQUET, list(columns)) as write:
+            write(zip(*columns.values(), strict=True))
 
 
-def _csv(header: Iterable[str], rows: Iterable[tuple[Any, ...]]) -> bytes:
-    """Return a table as CSV; numbers keep all their digits."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue().encode("utf-8", "backslashreplace")
+@contextmanager
+def csv_file(path: Path, header: Sequence[str]) -> Iterator[WriteRows]:
+    """Open a CSV file for rows; numbers keep all their digits."""
+    with open(
+        path, "w", encoding="utf-8", errors="backslashreplace", newline=""
+    ) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        yield writer.writerows
 
 
-def write_parquet(path: Path, columns: Mapping[str, Any]) -> None:
-    """Write the ranked list as Parquet, where pyarrow is installed."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        return
-    clean = [
-        name.encode("utf-8", "backslashreplace").decode() for name in columns["item"]
-    ]
-    pq.write_table(pa.table({**columns, "item": clean}), path)
+@contextmanager
+def parquet_file(path: Path, header: Sequence[str]) -> Iterator[WriteRows]:
+    """Open a Parquet file for rows of answers; each write is a row group."""
+    arrow = require_pyarrow()
+    kinds = dict.fromkeys(("score", "probability"), arrow.float64())
+    kinds |= dict.fromkeys(("rank", "decision"), arrow.int64())
+    schema = arrow.schema([(name, kinds.get(name, arrow.string())) for name in header])
+
+    def write(rows: Iterable[Any]) -> None:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        names = columns[0]
+        columns[0] = [n.encode("utf-8", "backslashreplace").decode() for n in names]
+        file.write_table(arrow.table(columns, schema=schema))
+
+    with arrow.parquet.ParquetWriter(path, schema) as file:
+        yield write
 
 
 # --- work in progress ----------------------------------------------------------------

@@ -1,54 +1,49 @@
-"""What a run is asked to do, checked before any file is read."""
+"""What a run is asked to do: stated once, for Python and for the command line.
+
+A field has its default, its meaning, and what its option looks like. Nothing that is
+slow to load is imported here, since ``denspu --help`` reads the fields.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from denspu._machine import resolve_device
-from denspu._parameters import Number
-from denspu._progress import does, many
-from denspu._registry import Entry, registry
-from denspu._share import HALF_A_ROW, NEAR, Counts, Share, between
-from denspu._typing import Scenario
 from denspu.exceptions import InvalidParameterError, did_you_mean
+
+if TYPE_CHECKING:
+    from denspu._registry import Entry
+    from denspu._share import Counts, Of, Share
+    from denspu._typing import Scenario
 
 Source = str | os.PathLike[str]
 
-SHARE = Number(0, 1, "neither")
 RULES = ("prior", "recall", "precision", "top")
 SCENARIOS = ("one-sample", "two-sample")
 HOW_THRESHOLD = "prior, recall=0.9, precision=0.9 or top=200"
+NAMED_SOURCES = ("positive", "unlabeled", "table")
 
-OURS = {
-    "random_state": "--seed",
-    "device": "--device",
-    "max_seconds": "--max-seconds",
-    "scenario": "--scenario",
-    "prior": "--prior",
-    "checkpoint": "--out",
-    "verbose": "--quiet",
+SETTINGS = {
+    "random_state": "seed",
+    "device": "device",
+    "max_seconds": "max_seconds",
+    "scenario": "scenario",
+    "verbose": "verbose",
 }
-"""Settings of a method that have an option of their own."""
+"""Settings of a method that are options of their own."""
+OURS = {**SETTINGS, "prior": "prior", "checkpoint": "out", "verbose": "quiet"}
+"""Further ones, by the option that a user knows."""
 
 
-class ThresholdWish(NamedTuple):
-    """Where to cut, as asked for."""
-
-    rule: str
-    target: float | None
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of ``set_threshold``."""
-        if self.rule == "prior":
-            return {"prior": True}
-        if self.rule == "top":
-            return {"top": int(self.target or 0)}
-        return {self.rule: self.target}
+def option(default: Any, meaning: str, *names: str, **look: Any) -> Any:
+    """State an option; ``look`` is what typer needs to show it, beside its meaning."""
+    metadata = {"names": names, "help": meaning, **look}
+    if default == {}:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -58,11 +53,15 @@ class Reading:
     The names are those of :func:`denspu.data.read_items`.
     """
 
-    id_column: str | None = None
-    text_column: str | None = None
-    vector_column: str | None = None
-    ids: Source | None = None
-    encoding: str | None = None
+    id_column: str | None = option(None, "Column with the names of the rows.")
+    text_column: str | None = option(None, "Column with the texts.")
+    vector_column: str | None = option(
+        None, "Column of a Parquet file with embeddings."
+    )
+    ids: Source | None = option(None, "File with one id a line, for .npy embeddings.")
+    encoding: str | None = option(None, "Encoding of texts and CSV files.")
+    workers: int | None = None
+    """Threads that decode; all cores by default."""
 
     @property
     def given(self) -> dict[str, Any]:
@@ -71,49 +70,72 @@ class Reading:
 
 
 AS_FITTED = Reading()
+_MEANING = {one.name: one.metadata.get("help", "") for one in fields(Reading)}
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """The options of ``denspu fit``, by the names they have there."""
 
-    out: Source
-    """The run folder; it must not exist, unless ``overwrite``."""
-    positive: Source | None = None
-    unlabeled: Source | None = None
-    table: Source | None = None
-    """One table with a label column, in place of the two sources."""
-    label_column: str | None = None
-    id_column: str | None = None
-    text_column: str | None = None
-    vector_column: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    ids: Source | None = None
-    encoding: str = "utf-8"
-    kind: str | None = None
-    image_size: int | None = None
-    scenario: str = "one-sample"
-    groups: str | None = None
-    """A column of the table, or a pattern over paths."""
-    time: str | None = None
-    """A column; the latest labelled positives are held out."""
-    known_negatives: Source | None = None
-    method: str = "dens_pu"
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of the method."""
-    prior: float | None = None
-    """What a method's ``prior=`` means: the share of positives among all items, P and U
-    together; or among those of U, for a method that takes ``scenario="two-sample"``."""
-    prior_in_unlabeled: float | None = None
-    """Share of positives inside U, in place of ``prior``."""
-    holdout: float = 0.2
-    """Share of the labelled positives kept from the fit; 0 for none."""
-    threshold: str | None = None
-    """``prior``, ``recall=0.9``, ``precision=0.9``, ``top=200``; None: the method's."""
-    seed: int = 0
-    device: str = "auto"
-    max_seconds: float | None = None
-    overwrite: bool = False
+    positive: Source | None = option(None, "Folder or file of the labelled positives.")
+    unlabeled: Source | None = option(None, "Folder or file of the unlabelled items.")
+    out: Source = option("run", "The run folder; it must not exist yet.")
+    table: Source | None = option(None, "One table that holds both, with labels.")
+    label_column: str | None = option(
+        None, "Column with 1 for a labelled positive, 0 or nothing for the rest."
+    )
+    id_column: str | None = option(None, _MEANING["id_column"])
+    text_column: str | None = option(None, _MEANING["text_column"])
+    vector_column: str | None = option(None, _MEANING["vector_column"])
+    columns: Mapping[str, str] = option(
+        {},
+        "number, category, date, drop, or a date format; may be repeated.",
+        metavar="NAME=KIND",
+    )
+    ids: Source | None = option(None, _MEANING["ids"])
+    encoding: str = option("utf-8", _MEANING["encoding"])
+    kind: str | None = option(
+        None, "image, table, text or embedding, if it is not clear."
+    )
+    image_size: int | None = option(None, "Side of the images in pixels.", min=1)
+    scenario: str = option(
+        "one-sample",
+        "one-sample: positives were taken out of the pile; two-sample: they were "
+        "collected apart.",
+    )
+    groups: str | None = option(
+        None,
+        "Patient, customer, ...: a column, or a pattern over paths such as "
+        "'{group}/*', that no hold-out splits.",
+        metavar="COLUMN|PATTERN",
+    )
+    time: str | None = option(None, "Hold out the latest positives.", metavar="COLUMN")
+    known_negatives: Source | None = option(
+        None, "One item a line, or a table with item (and label)."
+    )
+    method: str = option("dens_pu", "A key that `denspu list --kind method` shows.")
+    settings: Mapping[str, Any] = option(
+        {}, "A setting of the method; may be repeated.", "--set", metavar="NAME=VALUE"
+    )
+    # what a method's prior= means: of U alone, if it takes scenario="two-sample"
+    prior: float | None = option(
+        None, "Share of positives among all items, labelled and not, if you know it."
+    )
+    prior_in_unlabeled: float | None = option(
+        None, "In its place: the share among the unlabelled alone."
+    )
+    holdout: float = option(
+        0.2, "Share of the positives kept from the fit to judge it."
+    )
+    threshold: str | None = option(
+        None, f"{HOW_THRESHOLD}; by default the method's own cut.", metavar="RULE"
+    )
+    seed: int = option(0, "Random seed.", min=0)
+    device: str = option("auto", "auto, cpu, cuda or cuda:1.")
+    max_seconds: float | None = option(
+        None, "About how long the fit may take.", min=0.001
+    )
+    overwrite: bool = option(False, "Replace an older one.", "--overwrite")
     verbose: int = 0
     command: str = ""
     """What was typed, for ``run.json``."""
@@ -136,21 +158,29 @@ class RunOptions:
 
     def told(self) -> dict[str, Any]:
         """Return what differs from the defaults, as plain data."""
-        given = asdict(self)
-        usual = {f.name: f.default for f in type(self).__dataclass_fields__.values()}
+        usual = {one.name: one.default for one in fields(self)}
         quiet = ("command", "verbose", "overwrite", "out", *NAMED_SOURCES)
         always = ("method", "scenario", "holdout", "seed", "device")
         told = {
             name: os.fspath(value) if isinstance(value, os.PathLike) else value
-            for name, value in given.items()
+            for name, value in asdict(self).items()
             if name in always or (name not in quiet and value and value != usual[name])
         }
-        # in run folders without this word prior was the share inside U
-        return told | ({} if self.prior is None else {PRIOR_OF: "all items"})
+        # tells run folders of versions whose prior was the share inside U
+        return told | ({} if self.prior is None else {"prior_of": "all items"})
 
 
-NAMED_SOURCES = ("positive", "unlabeled", "table")
-PRIOR_OF = "prior_of"
+class ThresholdWish(NamedTuple):
+    """Where to cut, as asked for."""
+
+    rule: str
+    target: float | None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of ``set_threshold``."""
+        values = {"prior": True, "top": int(self.target or 0)}
+        return {self.rule: values.get(self.rule, self.target)}
 
 
 def threshold_wish(text: str) -> ThresholdWish:
@@ -182,59 +212,60 @@ def threshold_wish(text: str) -> ThresholdWish:
     return ThresholdWish(rule, target)
 
 
+# --- checks --------------------------------------------------------------------------
+
+
 def check_options(options: RunOptions) -> Entry:
     """Refuse what cannot work before files are read; return the method's entry."""
+    from denspu._machine import resolve_device
+    from denspu._parameters import Number
+    from denspu._registry import registry
+
     entry = registry().get(options.method, "method")
-    _check_sources(options)
-    if options.scenario not in SCENARIOS:
-        raise InvalidParameterError(
-            f"scenario={options.scenario!r} must be {' or '.join(SCENARIOS)}."
-            f"{did_you_mean(options.scenario, SCENARIOS)}"
-        )
-    if entry.scenario not in ("any", options.scenario):
-        raise InvalidParameterError(
-            f"scenario={options.scenario!r} is not for {entry.key}: it holds for "
-            f"{entry.scenario} data alone. Choose another method; `denspu list "
-            "--kind method` names them."
-        )
-    if options.holdout != 0 and not SHARE.allows(options.holdout):
-        raise InvalidParameterError(
-            f"holdout={options.holdout!r} must be a share above 0 and below 1, or 0 to "
-            "hold nothing out."
-        )
-    if None not in (options.prior, options.prior_in_unlabeled):
-        raise InvalidParameterError(
-            f"prior={options.prior!r} and prior_in_unlabeled="
-            f"{options.prior_in_unlabeled!r} say the same thing. Give one of them."
-        )
-    for name, of in (("prior", "all"), ("prior_in_unlabeled", "the unlabelled")):
-        value = getattr(options, name)
-        if value is not None and not SHARE.allows(value):
-            raise InvalidParameterError(
-                f"{name}={value!r} must be a share above 0 and below 1: how many of "
-                f"{of} items are positive."
-            )
-    if options.wish is not None and options.holdout == 0:
-        raise InvalidParameterError(
-            f"threshold={options.threshold!r} is chosen with held-out positives, and "
-            "holdout=0 keeps none. Leave out one of the two."
-        )
-    for name in options.settings:
-        if name in OURS:
-            raise InvalidParameterError(
-                f"{name!r} has an option of its own. Use {OURS[name]}."
-            )
+    share, threshold = Number(0, 1, "neither"), options.threshold
+    scenario, holdout = options.scenario, options.holdout
+    shares = {"prior": options.prior, "prior_in_unlabeled": options.prior_in_unlabeled}
+    wrong = {
+        **_wrong_sources(options),
+        f"scenario={scenario!r} must be {' or '.join(SCENARIOS)}."
+        f"{did_you_mean(scenario, SCENARIOS)}": scenario not in SCENARIOS,
+        f"scenario={scenario!r} is not for {entry.key}: it holds for {entry.scenario} "
+        "data alone. Choose another method; `denspu list --kind method` names "
+        "them.": entry.scenario not in ("any", scenario),
+        f"holdout={holdout!r} must be a share above 0 and below 1, or 0 to hold "
+        "nothing out.": holdout != 0 and not share.allows(holdout),
+        f"prior={options.prior!r} and prior_in_unlabeled="
+        f"{options.prior_in_unlabeled!r} say the same thing. Give one of "
+        "them.": None not in shares.values(),
+        **{
+            f"{name}={value!r} must be a share above 0 and below 1: how many of the "
+            "items are positive.": value is not None and not share.allows(value)
+            for name, value in shares.items()
+        },
+        f"threshold={threshold!r} is chosen with held-out positives, and holdout=0 "
+        "keeps none. Leave out one of the two.": options.wish and holdout == 0,
+        **{
+            f"{name!r} has an option of its own. Use "
+            f"--{OURS[name].replace('_', '-')}.": True
+            for name in options.settings
+            if name in OURS
+        },
+    }
+    for sentence, holds in wrong.items():
+        if holds:
+            raise InvalidParameterError(sentence)
     resolve_device(options.device)  # refuses one that is not here
     build_method(entry, options)  # refuses settings that it does not have
     return entry
 
 
-def _check_sources(options: RunOptions) -> None:
+def _wrong_sources(options: RunOptions) -> dict[str, bool]:
+    """Return what may be wrong with the sources, and whether it is."""
     pair, table = (options.positive, options.unlabeled), options.table
     column = options.label_column
     named = "" if table is None else os.fspath(table)
     missing = "--positive" if not options.positive else "--unlabeled"
-    wrong = {
+    return {
         "Give either one table with a label column, or --positive and --unlabeled, not "
         "both.": table is not None and any(pair),
         f"{named} is a folder, not a table. Folders come as --positive DIR and "
@@ -247,9 +278,6 @@ def _check_sources(options: RunOptions) -> None:
         "the source says who is who; leave it out.": table is None
         and column is not None,
     }
-    for sentence, holds in wrong.items():
-        if holds:
-            raise InvalidParameterError(sentence)
 
 
 def given_share(options: RunOptions, counts: Counts, entry: Entry) -> Share | None:
@@ -257,8 +285,11 @@ def given_share(options: RunOptions, counts: Counts, entry: Entry) -> Share | No
 
     One that leaves no open item positive, or none negative, is refused.
     """
+    from denspu._progress import does, many
+    from denspu._share import HALF_A_ROW, NEAR, Share, between
+
     name, value = "prior_in_unlabeled", options.prior_in_unlabeled
-    of: Literal["all", "unlabeled"] = "unlabeled"
+    of: Of = "unlabeled"
     if options.prior is not None:
         name, value = "prior", options.prior
         of = "all" if scenario_of(options, entry) == "one-sample" else "unlabeled"
@@ -300,16 +331,11 @@ def build_method(
     checkpoint: Path | None = None,
 ) -> Any:
     """Return the method with what the options say."""
+    wanted = {name: getattr(options, option) for name, option in SETTINGS.items()}
+    wanted["verbose"] = options.verbose or None
+    wanted["prior"] = prior
+    wanted["checkpoint"] = None if checkpoint is None else str(checkpoint)
     takes = entry.takes()
-    wanted = {
-        "random_state": options.seed,
-        "device": options.device,
-        "max_seconds": options.max_seconds,
-        "scenario": options.scenario,
-        "prior": prior,
-        "checkpoint": None if checkpoint is None else str(checkpoint),
-        "verbose": options.verbose or None,
-    }
     ours = {k: v for k, v in wanted.items() if k in takes and v is not None}
     method = entry.build(**{**ours, **options.settings})
     if "prior" in ours and not method._learns_from_prior():

@@ -5,15 +5,14 @@ While one chunk is scored, a thread reads the next one. No more than two are in 
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import tempfile
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -24,9 +23,9 @@ import numpy as np
 from scipy.special import expit
 
 from denspu._files import new_file
-from denspu._parameters import Whole
+from denspu._parameters import Whole, check
 from denspu._progress import many
-from denspu._typing import FloatArray, IntArray
+from denspu._typing import FloatArray
 from denspu.data import Items, iter_items
 from denspu.data._reading import Source
 from denspu.data._tables import require_pyarrow
@@ -39,7 +38,13 @@ from denspu.exceptions import (
 )
 from denspu.metrics import choose_threshold
 from denspu.persistence import load
-from denspu.runs.folder import read_input
+from denspu.runs.folder import (
+    WriteRows,
+    csv_file,
+    parquet_file,
+    ranks,
+    read_input,
+)
 from denspu.runs.options import AS_FITTED, RULES, Reading, threshold_wish
 
 CHUNK = 4096
@@ -55,7 +60,6 @@ READING = ("id_column", "text_column", "vector_column", "encoding")
 """Options of a run's reading that serve new files too."""
 HOW_THRESHOLD = "a number, prior, recall=0.9, precision=0.9 or top=200"
 
-_WriteRows = Callable[[Iterable[Any]], Any]
 Tell = Callable[[int, int], None]
 """Told after each chunk: items scored so far, items skipped."""
 
@@ -106,7 +110,6 @@ def predict_files(
     threshold: str | float | None = None,
     overwrite: bool = False,
     reading: Reading = AS_FITTED,
-    workers: int | None = None,
     tell: Tell | None = None,
 ) -> Prediction:
     """Score new files with the model of a run and write the answers.
@@ -138,8 +141,6 @@ def predict_files(
         Replace an older file.
     reading : Reading, optional
         How the new files are read, where they differ from those of the fit.
-    workers : int, optional
-        Threads that decode; all cores by default.
     tell : callable, optional
         Called after each chunk with the items scored so far, and those skipped.
 
@@ -150,7 +151,7 @@ def predict_files(
     start = time.perf_counter()
     target = Path(out)
     beside = _check(target, overwrite, chunk)
-    scorer = open_model(model, device, reading, workers)
+    scorer = open_model(model, device, reading)
     cut = cut_of(scorer.model, threshold)
     loaded = time.perf_counter() - start
     names = partial(  # put aside on the disk until all ranks are known
@@ -161,7 +162,7 @@ def predict_files(
             scores, n_skipped = _score(scorer, source, chunk, file, bad, tell)
             value, sentence = cut.among(scores)
             file.seek(0)
-            make = _csv_file if target.suffix.lower() == ".csv" else _parquet_file
+            make = csv_file if target.suffix.lower() == ".csv" else parquet_file
             with make(answers, COLUMNS) as write:
                 _write(write, map(json.loads, file), scores, value, scorer)
     except DensPUError:
@@ -192,18 +193,15 @@ def predict_files(
 
 def _check(target: Path, overwrite: bool, chunk: int) -> Path:
     """Refuse before anything is read; return where skipped items are listed."""
-    suffix, beside = (
-        target.suffix.lower(),
-        target.with_name(f"{target.stem}.skipped.csv"),
-    )
+    suffix = target.suffix.lower()
+    beside = target.with_name(f"{target.stem}.skipped.csv")
     if suffix not in SUFFIXES:
         raise InvalidParameterError(
             f"out={str(target)!r} must end in {' or '.join(SUFFIXES)}."
         )
     if suffix == ".parquet":
         require_pyarrow()
-    if not Whole(1).allows(chunk):
-        raise InvalidParameterError(f"chunk={chunk!r} must be {Whole(1)}.")
+    check("chunk", chunk, Whole(1))
     if not target.parent.is_dir():
         raise RunFolderError(
             f"There is no folder {target.parent} to write {target.name} in. Make it, "
@@ -234,7 +232,7 @@ def _score(
     """Return the scores of all items; names and skipped items go to the disk."""
     found = array("d")
     n_skipped = 0
-    with _csv_file(bad, ("item", "reason")) as list_skipped:
+    with csv_file(bad, ("item", "reason")) as list_skipped:
         for items, scores in scorer.scored(source, chunk):
             names.writelines(json.dumps(name) + "\n" for name in items.ids)
             list_skipped(items.skipped)
@@ -245,16 +243,8 @@ def _score(
     return np.frombuffer(found, dtype=np.float64), n_skipped
 
 
-def ranks(scores: FloatArray) -> IntArray:
-    """Return 1 for the highest score; of equal ones the first comes first."""
-    order = np.argsort(-scores, kind="stable")
-    rank = np.empty(len(scores), dtype=np.int64)
-    rank[order] = np.arange(1, len(scores) + 1)
-    return rank
-
-
 def _write(
-    write: _WriteRows,
+    write: WriteRows,
     names: Iterator[str],
     scores: FloatArray,
     threshold: float,
@@ -272,31 +262,6 @@ def _write(
             (part > threshold).astype(np.int64).tolist(),
         )
         write(zip(*columns, strict=True))
-
-
-@contextmanager
-def _csv_file(path: Path, header: Sequence[str]) -> Iterator[_WriteRows]:
-    with open(
-        path, "w", encoding="utf-8", errors="backslashreplace", newline=""
-    ) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        yield writer.writerows
-
-
-@contextmanager
-def _parquet_file(path: Path, header: Sequence[str]) -> Iterator[_WriteRows]:
-    arrow = require_pyarrow()
-    number, whole = arrow.float64(), arrow.int64()
-    kinds = (arrow.string(), number, number, whole, whole)
-    schema = arrow.schema(list(zip(header, kinds, strict=True)))
-
-    def write(rows: Iterable[Any]) -> None:
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        file.write_table(arrow.table(columns, schema=schema))
-
-    with arrow.parquet.ParquetWriter(path, schema) as file:
-        yield write
 
 
 # --- a model at work -----------------------------------------------------------------
@@ -386,7 +351,6 @@ def open_model(
     model: str | os.PathLike[str],
     device: str | None,
     reading: Reading = AS_FITTED,
-    workers: int | None = None,
 ) -> Scorer:
     """Load a model and how its files are read; ``reading`` goes before what it kept."""
     loaded = load(os.fspath(model), device=device)
@@ -400,8 +364,6 @@ def open_model(
     kept = how.get("options") or {}
     options = {name: kept[name] for name in READING if kept.get(name) is not None}
     options |= reading.given
-    if workers is not None:
-        options["workers"] = workers
     return Scorer(loaded, plan, options, kept.get("label_column"))
 
 

@@ -30,14 +30,19 @@ from denspu.data import (
     read_pair,
 )
 from denspu.data._disk import lines_of
-from denspu.data._tables import TABLE_SUFFIXES, labels_of, read_raw, row_ids
+from denspu.data._tables import (
+    TABLE_SUFFIXES,
+    RawTable,
+    labels_of,
+    read_raw,
+    row_ids,
+)
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
-from denspu.runs.facts import SkippedItem
+from denspu.runs.folder import SkippedItem
 from denspu.runs.options import RunOptions, Source
 
-ID_WORDS = ("item", "id")
-LABEL_WORDS = ("label", "y")
-"""Columns of a label file."""
+ITEM, LABEL = ("item", "id"), ("label", "y")
+"""Columns of a table of labels, where no name is given."""
 
 FEWEST = 10
 """Labelled positives from which some can be spared for the hold-out."""
@@ -223,31 +228,43 @@ def known_negatives(
 
 
 def _negative_names(path: Path, options: RunOptions) -> list[str]:
-    if not path.is_file():
-        raise InvalidInputError(
-            f"known_negatives={str(path)!r}: there is no such file."
-        )
-    if path.suffix.lower() not in TABLE_SUFFIXES:
+    if path.is_file() and path.suffix.lower() not in TABLE_SUFFIXES:
         lines = lines_of(path, options.encoding)
         return [line.strip() for line in lines if line.strip()]
-    table = read_raw(path, options.encoding)
-    column = _first(table.names, options.id_column, *ID_WORDS)
-    if column is None:
-        raise InvalidInputError(
-            f"{path} needs a column {ID_WORDS[0]!r} with the names of the items; it "
-            f"has {table.names[:8]}."
-        )
-    names = row_ids(table, column)
-    label = _first(table.names, options.label_column, *LABEL_WORDS)
+    table = read_item_table(path, options.encoding)
+    wanted = [name for name in (options.id_column, *ITEM) if name]
+    names = row_ids(table, one_of(table, "id_column", wanted))
+    given = (options.label_column, *LABEL)
+    label = next((name for name in given if name in table.names), None)
     if label is None:
         return names
-    given = [value is not None and value == value for value in table.columns[label]]
-    negative = np.asarray(given) & (labels_of(table, label) == 0)
-    return [names[i] for i in np.flatnonzero(negative)]
+    zero = labels_of(table, label) == 0
+    cells = zip(names, table.columns[label], zero, strict=True)
+    return [n for n, cell, is_zero in cells if is_zero and _word(cell) is not None]
 
 
-def _first(names: Sequence[str], *wanted: str | None) -> str | None:
-    return next((name for name in wanted if name in names), None)
+def read_item_table(path: Path, encoding: str) -> RawTable:
+    """Read a table that names items of a run."""
+    if not path.is_file():
+        raise InvalidInputError(f"{str(path)!r}: there is no such file.")
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        raise InvalidInputError(
+            f"{str(path)!r} must be a table: .csv, .tsv or .parquet with the columns "
+            "'item' and 'label'."
+        )
+    return read_raw(path, encoding)
+
+
+def one_of(table: RawTable, argument: str, wanted: Sequence[str]) -> str:
+    """Return the first of some columns that a table has."""
+    found = next((name for name in wanted if name in table.names), None)
+    if found is None:
+        raise InvalidInputError(
+            f"{table.source} has no column {' or '.join(map(repr, wanted))}; it has "
+            f"{table.names[:8]}. Name it with {argument} "
+            f"(--{argument.replace('_', '-')})."
+        )
+    return found
 
 
 # --- groups --------------------------------------------------------------------------
@@ -272,27 +289,18 @@ def path_pattern(text: str) -> re.Pattern[str]:
     '07'
     """
     if text.count(MARK) == 1:
-        parts = re.split(r"(\{group\}|\*)", text)
-        while parts and not parts[-1]:
-            parts.pop()
-        words = {MARK: "(?P<group>[^/]+)", "*": "[^/]*"}
-        made = [words.get(part, re.escape(part)) for part in parts]
-        if parts[-1] == "*":
-            made[-1] = ".*"
-        return re.compile(f"^{''.join(made)}$")
-    try:
-        found = re.compile(text)
-    except re.error as error:
-        raise InvalidParameterError(
-            f"groups={text!r} is no regular expression: {error}. Write {MARK} where "
-            f"the group stands in the path, as in '{MARK}/*'."
-        ) from None
-    if found.groups == 0:
-        raise InvalidParameterError(
-            f"groups={text!r} says nowhere what the group is. Write {MARK} there, as "
-            f"in '{MARK}/*', or put brackets around that part of a regular expression."
-        )
-    return found
+        found = re.escape(text).replace(re.escape(MARK), "(?P<group>[^/]+)")
+        if found.endswith(r"\*"):
+            found = f"{found[:-2]}.*"
+        return re.compile(f"^{found}$".replace(r"\*", "[^/]*"))
+    with suppress(re.error):
+        pattern = re.compile(text)
+        if pattern.groups:
+            return pattern
+    raise InvalidParameterError(
+        f"groups={text!r} says nowhere what the group is. Write {MARK} there, as in "
+        f"'{MARK}/*', or give a regular expression with brackets around that part."
+    )
 
 
 def groups_of(items: Sequence[Items], wanted: str) -> tuple[list[NDArray[Any]], str]:
