@@ -17,8 +17,7 @@ from denspu.exceptions import InvalidParameterError
 
 SOUND = """
 import numpy as np
-from denspu.data._items import Items
-from denspu.data.kinds import Kind
+from denspu.data.kinds import Items, Kind
 
 class Sounds(Kind):
     name = noun = thing = "sound"

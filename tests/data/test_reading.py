@@ -14,7 +14,7 @@ from PIL import Image
 
 from denspu._frame import Frame
 from denspu.data import Items, _tables, iter_items, read_items
-from denspu.data._disk import lines_of
+from denspu.data._reading import lines_of
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 N = 23

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import io
 import sys
 
 import numpy as np
@@ -13,8 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from denspu.data import join, read_items, read_pair
-from denspu.data._disk import Limit
-from denspu.data._tables import raw_chunks, read_raw
 from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
@@ -168,24 +165,6 @@ def test_an_unknown_file(tmp_path):
         read_items(write(tmp_path / "t.xlsx", "PK"))
     path = write(tmp_path / "t.dat", "a,b\n1,2\n")
     assert column(read_items(path, kind="table"), "b") == [2]
-
-
-def test_another_opener_serves_csv_and_parquet(tmp_path):
-    """Where the bytes come from is no matter of the reader."""
-    arrow = pa.table({"a": [1.0, 2.0]})
-    buffer = io.BytesIO()
-    pq.write_table(arrow, buffer)
-    contents = {"far.csv": b"a\n1\nx\xe9\n", "far.parquet": buffer.getvalue()}
-
-    def opener(path):
-        return io.BytesIO(contents[path.name])
-
-    table = read_raw(tmp_path / "far.csv", "latin-1", opener)
-    assert table.columns == {"a": ["1", "xé"]}
-    with pytest.raises(InvalidInputError, match=r"0xe9 at position 5 \(line 3\)"):
-        read_raw(tmp_path / "far.csv", "utf-8", opener)
-    parts = raw_chunks(tmp_path / "far.parquet", "utf-8", Limit(1), opener)
-    assert [part.columns["a"].tolist() for part in parts] == [[1.0], [2.0]]
 
 
 # --- labels, ids, columns set aside -------------------------------------------------

@@ -100,7 +100,7 @@ def test_npy(tmp_path):
     [
         (np.zeros(3), "2-D array"),
         (np.zeros((0, 4)), "2-D array"),
-        (np.array([["a"]]), "embeddings are numbers"),
+        (np.array([["a"]]), "2-D array of numbers .* holds <U1 of"),
         (np.array([[{"a": 1}]], dtype=object), "read safely"),
         (None, "read safely"),
     ],

@@ -21,7 +21,7 @@ from tests.small import small
 import denspu
 from denspu import _files, load, save
 from denspu._frame import Frame
-from denspu.data import _reading, read_items
+from denspu.data import _tables, read_items
 from denspu.exceptions import (
     DensPUWarning,
     InvalidInputError,
@@ -354,7 +354,7 @@ def test_the_next_chunk_is_read_while_this_one_is_scored(home, tmp_path, monkeyp
     monkeypatch.setattr(module, "BLOCK", 50)
     begun = threading.Event()
     kind = type(load(home / "table"))
-    real_score, chunks = kind.decision_function, _reading.raw_chunks
+    real_score, chunks = kind.decision_function, _tables.raw_chunks
 
     def noted(*args):
         for i, table in enumerate(chunks(*args)):
@@ -366,7 +366,7 @@ def test_the_next_chunk_is_read_while_this_one_is_scored(home, tmp_path, monkeyp
         assert begun.wait(20), "the second chunk was not read meanwhile"
         return real_score(self, X)
 
-    monkeypatch.setattr(_reading, "raw_chunks", noted)
+    monkeypatch.setattr(_tables, "raw_chunks", noted)
     monkeypatch.setattr(kind, "decision_function", score)
     predict_files(home / "table", home / "t.csv", tmp_path / "a.csv", chunk=50)
 

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from denspu.data._comparing import Duplicates as Duplicates
     from denspu.data._comparing import find_duplicates as find_duplicates
     from denspu.data._comparing import find_shortcuts as find_shortcuts
-    from denspu.data._disk import Skipped as Skipped
-    from denspu.data._items import Items as Items
-    from denspu.data._items import Joined as Joined
-    from denspu.data._items import join as join
     from denspu.data._pu import Oracle as Oracle
     from denspu.data._pu import PUDataset as PUDataset
     from denspu.data._pu import make_pu as make_pu
@@ -28,12 +24,15 @@ if TYPE_CHECKING:
     from denspu.data._sets import get as get
     from denspu.data._sets import info as info
     from denspu.data._sets import load_dataset as load_dataset
+    from denspu.data.kinds import Items as Items
+    from denspu.data.kinds import Joined as Joined
+    from denspu.data.kinds import Skipped as Skipped
+    from denspu.data.kinds import join as join
 
 _NAMES = {
     "_comparing": ("Duplicates", "find_duplicates", "find_shortcuts"),
-    "_disk": ("Skipped",),
     "_sets": ("Benchmark", "data_home", "get", "info", "load_dataset"),
-    "_items": ("Items", "Joined", "join"),
+    "kinds": ("Items", "Joined", "Skipped", "join"),
     "_pu": ("Oracle", "PUDataset", "make_pu"),
     "_reading": ("iter_items", "read_items", "read_pair"),
 }

@@ -18,8 +18,7 @@ from scipy.stats import fisher_exact, mannwhitneyu
 
 from denspu._frame import Frame
 from denspu._typing import BoolArray, FloatArray
-from denspu.data._items import Items
-from denspu.data.kinds import Kind, kind_of
+from denspu.data.kinds import Items, Kind, kind_of
 from denspu.exceptions import InvalidInputError
 
 CLEAR = 0.7

@@ -15,29 +15,23 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from denspu._machine import in_threads, n_threads
 from denspu._progress import progress
-from denspu.data._disk import MANY, Skipped, reason_of, shown
-from denspu.data._items import Items
+from denspu.data._reading import MANY, Found, Options, Size, reason_of, shown
+from denspu.data.kinds import Items, Skipped
 from denspu.exceptions import (
     InvalidParameterError,
     MissingDependencyError,
 )
 
-if TYPE_CHECKING:
-    from denspu.data._reading import Found, Options
-
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
 """Formats that may be decoded; others (PostScript, say) are never tried."""
 
 PLUGINS = ("Bmp", "Gif", "Jpeg", "Mpo", "Png", "Tiff", "WebP")
-
-MAX_PIXELS = 50_000_000
-"""Pixels of one decoded image. Larger ones are refused; a JPEG is shrunk instead."""
 
 SIXTEEN_BIT = ("I;16", "I;16L", "I;16B", "I;16N", "I", "F")
 ORIENTATION = 0x0112
@@ -53,8 +47,6 @@ COMMON_SIDE = 64
 
 GREY = ("1", "L", "LA", "La", *SIXTEEN_BIT)
 WHITE = 255
-
-Size: TypeAlias = int | tuple[int, int] | None
 
 
 # --- headers ------------------------------------------------------------------------

@@ -7,52 +7,55 @@ turns each piece into items. Reading is putting together what iterating gives.
 from __future__ import annotations
 
 import os
+import stat
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import IO, Any, NamedTuple, TypeAlias, TypeVar
 
 from denspu._parameters import Whole, check
-from denspu.data._decoding import MAX_PIXELS, Size
-from denspu.data._disk import Limit, Skipped, list_folder, reason_of, suffix
-from denspu.data._items import Items, nothing_left
-from denspu.data._tables import (
-    TABLE_SUFFIXES,
-    RawTable,
-    id_digest,
-    raw_chunks,
-    repeated,
-    row_ids,
-    same_id,
+from denspu.data.kinds import (
+    Items,
+    Kind,
+    Skipped,
+    kind_of,
+    kinds,
+    nothing_left,
+    suffix,
 )
-from denspu.data.kinds import Kind, kind_of, kinds
 from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
     did_you_mean,
 )
 
+MANY = 1_000
+"""Files whose reading takes long enough to show how far it is."""
+MAX_PIXELS = 50_000_000
+"""Pixels of one decoded image. Larger ones are refused; a JPEG is shrunk instead."""
 MAX_BYTES = 2 * 1024**3
 """Size of the array of all images."""
 CHUNK = 1024
 CHUNK_BYTES = 256 * 1024**2
-ITERATED = (
-    "text_column",
-    "vector_column",
-    "id_column",
-    "aside",
-    "ids",
-    "encoding",
-    "max_pixels",
-    "workers",
-)
-"""Options of ``iter_items``."""
+WHOLE = ("kind", "image_size", "columns", "label_column", "max_bytes", "verbose")
+"""Options that ``iter_items`` does not take: the plan says, or the chunks."""
 
+Size: TypeAlias = int | tuple[int, int] | None
 Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Plan: TypeAlias = Mapping[str, Any]
 Thing = TypeVar("Thing")
+
+
+class Limit(NamedTuple):
+    """How large a piece of a source may be; without arguments, no limit."""
+
+    rows: int = sys.maxsize
+    bytes: int = sys.maxsize
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ def iter_items(
 
     The chunks put together are what ``read_items(source, like=like)`` gives: the same
     items, ids and skipped ones. Memory depends on the chunk, not on the source; only
-    the names of the files of a folder, and 16 bytes for each id of an ``id_column``,
+    the names of the files of a folder, and the ids of an ``id_column`` or of ``ids``,
     are kept.
 
     Parameters
@@ -218,7 +221,8 @@ def iter_items(
     ------
     InvalidInputError
         If the source is of another kind or lacks columns: before the first chunk. If
-        nothing could be read, or an id stands in several rows: after the last one.
+        an id stands in several rows: before the second. If nothing could be read:
+        after the last one.
 
     Examples
     --------
@@ -232,14 +236,9 @@ def iter_items(
     ...     [part.ids for part in iter_items(path, like=first, chunk=2)]
     [['1', '2'], ['3']]
     """
-    for name in options:
-        if name not in ITERATED:
-            raise InvalidParameterError(
-                f"iter_items has no option {name!r}.{did_you_mean(name, ITERATED)} "
-                f"Options: {', '.join(ITERATED)}."
-            )
     check("chunk", chunk, Whole(1))
-    chosen = _checked("auto", {**options, "max_bytes": max_bytes})
+    check("max_bytes", max_bytes, Whole(1))
+    chosen = _checked("auto", options, but=WHOLE)
     plan = like.plan if isinstance(like, Items) else like
     if plan is None:
         raise InvalidParameterError(
@@ -304,30 +303,7 @@ def _parts(
         yield replace(items, seconds=time.perf_counter() - start)
         start = time.perf_counter()
     if not n:
-        no_rows = suffix(found.path.name) in TABLE_SUFFIXES and not n_bad
-        kind = "table" if no_rows else found.kind.name
-        raise nothing_left(kind, found.source, n_bad, bad)
-
-
-def table_pieces(found: Found, options: Options, limit: Limit) -> Iterator[RawTable]:
-    """Yield a table file as it stands; no id may stand in two pieces."""
-
-    def tables() -> Iterator[RawTable]:
-        return raw_chunks(found.path, options.encoding, limit)
-
-    seen = bytearray()
-    for table in tables():
-        if limit == Limit() and not table.rows:
-            raise nothing_left("table", table.source, len(table.skipped), table.skipped)
-        if options.id_column is not None:
-            for name in row_ids(table, options.id_column):
-                seen += id_digest(name)
-        yield table
-    if options.id_column is not None and (twice := set(repeated(seen))):
-        for table in tables():
-            for name in row_ids(table, options.id_column):
-                if id_digest(name) in twice:
-                    raise same_id(options.id_column, name, found.source)
+        raise nothing_left(found.kind, found.source, n_bad, bad)
 
 
 def grouped(
@@ -350,14 +326,16 @@ def grouped(
 # --- options ------------------------------------------------------------------------
 
 
-def _checked(kind: Any, options: Mapping[str, Any]) -> Options:
+def _checked(
+    kind: Any, options: Mapping[str, Any], but: Sequence[str] = ("kind",)
+) -> Options:
     """Return the options of a reading, each checked."""
     if kind not in ("auto", *kinds()):
         raise InvalidParameterError(
             f"kind={kind!r} must be auto, {', '.join(kinds())}."
             f"{did_you_mean(str(kind), kinds())}"
         )
-    known = [name for name in Options.__dataclass_fields__ if name != "kind"]
+    known = [name for name in Options.__dataclass_fields__ if name not in but]
     for name in options:
         if name not in known:
             raise InvalidParameterError(
@@ -487,3 +465,112 @@ def _find_list(paths: Sequence[Any], options: Options) -> Found:
     if not names:
         raise InvalidInputError(f"The list of {kind.plural} is empty.")
     return Found(kind, "the list", Path(), names)
+
+
+# --- folders and text files ---------------------------------------------------------
+
+
+def list_folder(top: Path) -> tuple[list[str], list[Skipped]]:
+    """Return the paths of the files below a folder, and the folders not readable.
+
+    Paths are sorted and spelled as the file system does; hidden ones are left out.
+    Links are followed, but no folder is entered twice, so a circle of links ends.
+    """
+    files: list[str] = []
+    unread: list[OSError] = []
+    seen: set[tuple[int, int]] = set()
+    for folder, below, names in os.walk(top, onerror=unread.append, followlinks=True):
+        status = os.stat(folder)
+        if (status.st_dev, status.st_ino) in seen:
+            below.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        below[:] = sorted(name for name in below if name[0] != ".")
+        paths = (Path(folder, name) for name in names if name[0] != ".")
+        files += [p.relative_to(top).as_posix() for p in paths if not _is_device(p)]
+    skipped = [
+        Skipped(shown(os.path.relpath(error.filename, top)) + "/", reason_of(error))
+        for error in unread
+    ]
+    return sorted(files, key=os.fsencode), skipped
+
+
+def _is_device(path: Path) -> bool:
+    """Tell whether reading may never end: pipes, devices, sockets."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:  # whoever reads it says why it cannot be read
+        return False
+
+
+def shown(name: str) -> str:
+    """Return a path that any file can hold: bytes that are not UTF-8 become ``\\xNN``.
+
+    Control characters stay as they are; whoever prints them escapes them.
+    """
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def reason_of(error: OSError) -> str:
+    """Return what the system says about a file that cannot be opened."""
+    if isinstance(error, PermissionError):
+        return "no permission to read it"
+    if isinstance(error, FileNotFoundError):
+        return "not there (a broken link, or removed meanwhile)"
+    return error.strerror or str(error) or type(error).__name__
+
+
+@contextmanager
+def open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
+    """Open a text file; a byte-order mark of UTF-8 is dropped, line ends are kept.
+
+    A byte that is not in the encoding becomes an error that says where it stands.
+    """
+    plain = encoding.lower().replace("_", "-") == "utf-8"
+    with opened(path) as raw:
+        file = TextIOWrapper(raw, "utf-8-sig" if plain else encoding, newline="")
+        try:
+            yield file
+        except UnicodeError as error:
+            raise InvalidInputError(
+                f"{path.name} is not {encoding.upper()}: "
+                f"{_first_fault(path, encoding) or f'{error}. Pass encoding=.'}"
+            ) from error
+
+
+def opened(path: Path) -> IO[bytes]:
+    """Open a file that must be there and readable."""
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise InvalidInputError(
+            f"{path} cannot be opened: {reason_of(error)}."
+        ) from error
+
+
+def _first_fault(path: Path, encoding: str) -> str:
+    """Say which byte is not in the encoding, if lines can be told apart in it."""
+    if "16" in encoding or "32" in encoding:
+        return ""
+    start = 0
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode(encoding)
+            except UnicodeDecodeError as error:
+                wide = number == 1 and line[:2] in (b"\xff\xfe", b"\xfe\xff")
+                return (
+                    f"byte 0x{line[error.start]:02x} at position {start + error.start} "
+                    f"(line {number}). Save it as UTF-8, or pass "
+                    f"encoding={'utf-16' if wide else 'latin-1'!r} if that is what it "
+                    "is."
+                )
+            start += len(line)
+    return ""
+
+
+def lines_of(path: Path, encoding: str) -> Iterator[str]:
+    """Yield the lines of a file as ``str.splitlines`` gives them."""
+    with open_text(path, encoding) as file:
+        for line in file:  # up to \n, \r or both; it may hold other ends of lines
+            yield from line.splitlines()

@@ -324,7 +324,9 @@ def check_arrays(arrays: Arrays, spec: Spec) -> None:
         got = f"{array.dtype} of shape {array.shape}"
         if array.shape == shape and array.dtype == np.uint8:
             wanted = f"sha256 {spec.sha256[part]}"
-            got = f"sha256 {hashlib.sha256(np.ascontiguousarray(array)).hexdigest()}"
+            got = (
+                f"sha256 {hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()}"
+            )
         if got != wanted:
             raise DataIntegrityError(
                 f"{part} of {spec.name}: expected {wanted}, got {got}."

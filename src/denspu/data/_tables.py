@@ -13,23 +13,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from denspu.data._disk import (
-    Limit,
-    Opener,
-    Skipped,
-    no_permission,
-    open_binary,
-    open_text,
-    suffix,
-)
+from denspu.data._reading import Found, Limit, Options, open_text, opened
+from denspu.data.kinds import Skipped, kind_of, nothing_left, suffix
 from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
@@ -37,9 +29,6 @@ from denspu.exceptions import (
     MissingDependencyError,
     did_you_mean,
 )
-
-if TYPE_CHECKING:
-    from denspu.data._reading import Options
 
 PARQUET_SUFFIXES = frozenset({".parquet", ".pq"})
 TABLE_SUFFIXES = frozenset({".csv", ".tsv", ".tab"}) | PARQUET_SUFFIXES
@@ -54,7 +43,6 @@ LONGEST_CELL = 64 * 1024**2
 CELL_BYTES = 60
 """Memory of a short cell beyond its characters."""
 PARQUET_BUFFER = 1 << 20
-DIGEST = 16
 
 
 @dataclass(eq=False)
@@ -77,18 +65,35 @@ class RawTable:
         return list(self.columns)
 
 
-def read_raw(path: Path, encoding: str, opener: Opener = open_binary) -> RawTable:
+def read_raw(path: Path, encoding: str) -> RawTable:
     """Read a table file as it stands."""
-    return next(raw_chunks(path, encoding, Limit(), opener))
+    return next(raw_chunks(path, encoding, Limit()))
 
 
-def raw_chunks(
-    path: Path, encoding: str, limit: Limit, opener: Opener = open_binary
-) -> Iterator[RawTable]:
+def raw_chunks(path: Path, encoding: str, limit: Limit) -> Iterator[RawTable]:
     """Read a table file as it stands: one table at least, perhaps without rows."""
     if suffix(path.name) in PARQUET_SUFFIXES:
-        return _parquet_chunks(path, limit, opener)
-    return _csv_chunks(path, encoding, limit, opener)
+        return _parquet_chunks(path, limit)
+    return _csv_chunks(path, encoding, limit)
+
+
+def table_pieces(found: Found, options: Options, limit: Limit) -> Iterator[RawTable]:
+    """Yield a table file as it stands: some rows, and no id twice."""
+    seen = set[str]()
+    bad: list[Skipped] = []
+    n = n_bad = 0
+    for table in raw_chunks(found.path, options.encoding, limit):
+        n, n_bad = n + len(table.rows), n_bad + len(table.skipped)
+        bad += table.skipped[: 3 - len(bad)]
+        if options.id_column is not None:
+            for name in row_ids(table, options.id_column):
+                if name in seen:
+                    raise _same_id(options.id_column, name, found.source)
+                seen.add(name)
+        if n or limit != Limit():
+            yield table
+    if not n:
+        raise nothing_left(kind_of("table"), found.source, n_bad, bad)
 
 
 def _different(names: Sequence[str], path: Path) -> list[str]:
@@ -105,10 +110,8 @@ def _different(names: Sequence[str], path: Path) -> list[str]:
 # --- CSV ----------------------------------------------------------------------------
 
 
-def _csv_chunks(
-    path: Path, encoding: str, limit: Limit, opener: Opener
-) -> Iterator[RawTable]:
-    with open_text(path, encoding, opener) as file:
+def _csv_chunks(path: Path, encoding: str, limit: Limit) -> Iterator[RawTable]:
+    with open_text(path, encoding) as file:
         first = next((line for line in file if line.strip()), None)
         if first is None:
             raise InvalidInputError(f"{path} is empty; a header and rows are needed.")
@@ -196,81 +199,65 @@ def require_pyarrow() -> Any:
     return pyarrow
 
 
-def _parquet_chunks(path: Path, limit: Limit, opener: Opener) -> Iterator[RawTable]:
+def _parquet_chunks(path: Path, limit: Limit) -> Iterator[RawTable]:
     arrow = require_pyarrow()
-    with _parquet_errors(arrow, path):
-        raw = opener(path)
-    with raw:
-        with _parquet_errors(arrow, path):
+    with opened(path) as raw:
+        try:
             file = arrow.parquet.ParquetFile(raw, buffer_size=PARQUET_BUFFER)
-        names = list(file.schema_arrow.names)
-        if not file.metadata.num_rows or not names:
-            raise InvalidInputError(f"{path} has no rows or no columns.")
-        _different(names, path)
-        start = 1
-        for table in _arrow_tables(arrow, file, path, limit):
-            kinds, columns = {}, {}
-            for name in names:
-                kinds[name], columns[name] = _arrow_column(arrow, table.column(name))
-            end = start + table.num_rows
-            yield RawTable(str(path), columns, kinds, list(range(start, end)))
-            start = end
+            names = list(file.schema_arrow.names)
+            if not file.metadata.num_rows or not names:
+                raise InvalidInputError(f"{path} has no rows or no columns.")
+            _different(names, path)
+            start = 1
+            for part in _arrow_tables(arrow, file, limit):
+                end = start + part.num_rows
+                table = RawTable(str(path), {}, {}, list(range(start, end)))
+                for name in names:
+                    about = _arrow_column(arrow, part.column(name))
+                    table.kinds[name], table.columns[name] = about
+                yield table
+                start = end
+        except (OSError, arrow.ArrowException) as error:
+            raise InvalidInputError(
+                f"{path} is not a Parquet file that can be read: {error}"
+            ) from error
 
 
-def _arrow_tables(arrow: Any, file: Any, path: Path, limit: Limit) -> Iterator[Any]:
+def _arrow_tables(arrow: Any, file: Any, limit: Limit) -> Iterator[Any]:
     """Yield the whole file, or batches within the limit."""
     if limit == Limit():
-        with _parquet_errors(arrow, path):
-            whole = file.read()
-        yield whole
+        yield file.read()
         return
-    about = file.metadata
-    groups = [about.row_group(i) for i in range(about.num_row_groups)]
-    size = sum(group.total_byte_size for group in groups) / about.num_rows
+    groups = map(file.metadata.row_group, range(file.num_row_groups))
+    size = sum(group.total_byte_size for group in groups) / file.metadata.num_rows
     rows = max(1, min(limit.rows, int(limit.bytes / max(size, 1))))
-    batches = file.iter_batches(batch_size=rows, use_threads=False)
-    while True:
-        with _parquet_errors(arrow, path):
-            batch = next(batches, None)
-        if batch is None:
-            return
+    for batch in file.iter_batches(batch_size=rows, use_threads=False):
         yield arrow.Table.from_batches([batch])
 
 
-@contextmanager
-def _parquet_errors(arrow: Any, path: Path) -> Iterator[None]:
-    try:
-        yield
-    except PermissionError as error:
-        raise no_permission(path) from error
-    except (OSError, arrow.ArrowException) as error:
-        raise InvalidInputError(
-            f"{path} is not a Parquet file that can be read: {error}"
-        ) from error
-
-
 def _arrow_column(arrow: Any, column: Any) -> tuple[str, Any]:
+    """Return the kind of a column and its values: floats, days, words or lists."""
     types = arrow.types
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+
+    def is_number(kind: Any) -> bool:
+        return types.is_integer(kind) or types.is_floating(kind)
+
+    if is_number(kind) or any(
+        one(kind) for one in (types.is_boolean, types.is_decimal, types.is_null)
+    ):
         values = column.cast(arrow.float64(), safe=False)
         return "number", values.to_numpy(zero_copy_only=False)
-    if types.is_decimal(kind):
-        return "number", column.cast(arrow.float64()).to_numpy(zero_copy_only=False)
     if types.is_date(kind) or types.is_timestamp(kind):
         days = column.cast(arrow.timestamp("us")).cast(arrow.int64())
         values = days.cast(arrow.float64(), safe=False).to_numpy(zero_copy_only=False)
         return "date", values / 86_400e6
     if types.is_string(kind) or types.is_large_string(kind):
         return "category", column.to_pylist()
-    if types.is_null(kind):
-        return "number", np.full(len(column), np.nan)
     lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
-    if any(is_list(kind) for is_list in lists) and (
-        types.is_floating(kind.value_type) or types.is_integer(kind.value_type)
-    ):
+    if any(is_list(kind) for is_list in lists) and is_number(kind.value_type):
         return "vector", column
     return "other", column
 
@@ -316,29 +303,15 @@ def row_ids(table: RawTable, id_column: str | None) -> list[str]:
     ids = ["" if value is None else str(value) for value in values]
     twice = [value for value, n in Counter(ids).items() if n > 1]
     if twice:
-        raise same_id(id_column, twice[0], table.source)
+        raise _same_id(id_column, twice[0], table.source)
     return ids
 
 
-def same_id(id_column: str, name: str, source: str) -> Exception:
-    """Return the error for an id that stands in several rows."""
+def _same_id(id_column: str, name: str, source: str) -> Exception:
     return InvalidInputError(
         f"id_column={id_column!r}: the id {name!r} stands in several rows of "
         f"{source}. Use a column that names each row once."
     )
-
-
-def id_digest(name: str) -> bytes:
-    """Return the few bytes that stand for an id of a long source."""
-    return blake2b(name.encode(), digest_size=DIGEST).digest()
-
-
-def repeated(digests: bytes | bytearray) -> list[bytes]:
-    """Return the digests that were seen before, once for each time."""
-    pairs = np.frombuffer(digests, dtype=[("a", "<u8"), ("b", "<u8")])
-    ordered = np.sort(pairs, order=("a", "b"))
-    again = ordered[1:][ordered[1:] == ordered[:-1]]
-    return [one.tobytes() for one in again]
 
 
 def labels_of(table: RawTable, name: str) -> NDArray[np.int64]:

@@ -18,8 +18,7 @@ from denspu._parameters import Number, Whole, check
 from denspu._progress import does, many
 from denspu._random import Randomness
 from denspu._typing import FloatArray, IntArray
-from denspu.data._disk import Limit
-from denspu.data._reading import Source
+from denspu.data._reading import Limit, Source
 from denspu.data._tables import (
     POSITIVE,
     UNLABELED,

@@ -29,7 +29,7 @@ from denspu.data import (
     read_items,
     read_pair,
 )
-from denspu.data._disk import lines_of
+from denspu.data._reading import lines_of
 from denspu.data._tables import (
     TABLE_SUFFIXES,
     RawTable,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,10 @@ from denspu.data._decoding import (
     quiet_decoding,
     survey,
 )
-from denspu.data._disk import lines_of, suffix
-from denspu.data._items import nothing_left
-from denspu.data.kinds import Kind, Pairs
+from denspu.data._reading import Found, Limit, Options, Plan, lines_of
+from denspu.data.kinds import Items, Kind, Pairs, nothing_left, suffix
 from denspu.data.kinds.text import LIST_SUFFIXES
 from denspu.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    from denspu.data._disk import Limit
-    from denspu.data._items import Items
-    from denspu.data._reading import Found, Options, Plan
 
 LOOKED_AT = 5
 """Lines of a text file that tell a list of images from documents."""
@@ -115,7 +109,7 @@ class _Images(Kind):
         for piece in pieces:
             if not piece.headers:
                 n = len(piece.skipped)
-                raise nothing_left(self.name, piece.found.source, n, piece.skipped)
+                raise nothing_left(self, piece.found.source, n, piece.skipped)
         headers = [header for piece in pieces for header in piece.headers]
         notes: list[str] = []
         if given is None:

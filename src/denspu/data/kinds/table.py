@@ -7,22 +7,23 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from denspu._frame import Frame
 from denspu._validation import is_frame
-from denspu.data._items import Items
-from denspu.data._reading import table_pieces
-from denspu.data._tables import TABLE_SUFFIXES, RawTable, about_rows, need_column
-from denspu.data.kinds import Kind, Pairs, digest
+from denspu.data._reading import Found, Limit, Options, Plan
+from denspu.data._tables import (
+    TABLE_SUFFIXES,
+    RawTable,
+    about_rows,
+    need_column,
+    table_pieces,
+)
+from denspu.data.kinds import Items, Kind, Pairs, digest
 from denspu.exceptions import InvalidInputError, InvalidParameterError
-
-if TYPE_CHECKING:
-    from denspu.data._disk import Limit
-    from denspu.data._reading import Found, Options, Plan
 
 COLUMN_KINDS = ("number", "category", "date", "drop")
 ALL_DIFFERENT = 20

@@ -7,21 +7,31 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from denspu._progress import progress
-from denspu.data._disk import MANY, Skipped, lines_of, reason_of, shown, suffix
-from denspu.data._items import Items
-from denspu.data._reading import grouped, table_pieces
-from denspu.data._tables import TABLE_SUFFIXES, RawTable, about_rows, need_column
-from denspu.data.kinds import Kind, Pairs, digest, matches
+from denspu.data._reading import (
+    MANY,
+    Found,
+    Limit,
+    Options,
+    Plan,
+    grouped,
+    lines_of,
+    reason_of,
+    shown,
+)
+from denspu.data._tables import (
+    TABLE_SUFFIXES,
+    RawTable,
+    about_rows,
+    need_column,
+    table_pieces,
+)
+from denspu.data.kinds import Items, Kind, Pairs, Skipped, digest, matches, suffix
 from denspu.exceptions import InvalidInputError, InvalidParameterError
-
-if TYPE_CHECKING:
-    from denspu.data._disk import Limit
-    from denspu.data._reading import Found, Options, Plan
 
 LIST_SUFFIXES = frozenset((".txt", ".text", ".md", ".lst", ".list"))
 """Files with one thing a line: a text, or the path of an image."""

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from denspu.data._disk import Limit, Skipped, lines_of, no_permission, suffix
-from denspu.data._items import Items
-from denspu.data._reading import table_pieces
+from denspu.data._reading import Found, Limit, Options, Plan, lines_of, opened
 from denspu.data._tables import (
-    DIGEST,
     TABLE_SUFFIXES,
     RawTable,
     about_rows,
-    id_digest,
     need_column,
-    repeated,
+    table_pieces,
 )
-from denspu.data.kinds import Kind
+from denspu.data.kinds import Items, Kind, Skipped, suffix
 from denspu.exceptions import InvalidInputError, InvalidParameterError
-
-if TYPE_CHECKING:
-    from denspu.data._reading import Found, Options, Plan
 
 
 class _Vectors(Kind):
@@ -181,50 +173,41 @@ def _from_array(found: Found, options: Options, limit: Limit) -> Iterator[Items]
     rows = max(1, min(limit.rows, limit.bytes // array[:1].nbytes))
     if mapped:
         del array
-    ids: Iterator[str] = map(str, count(1))
-    if options.ids is not None:
-        ids = _ids_for(found.path, n, Path(options.ids))
+    names = None if options.ids is None else _names(found.path, n, Path(options.ids))
     for start in range(0, n, rows):
         if mapped:
             # mapped anew: pages that were looked at count as memory while a map lives
             array = _open(found.path, mapped=True)[start : start + rows].copy()
-        yield Items(
-            "embedding", array, list(islice(ids, len(array))), found.source, plan={}
-        )
+        numbers = range(start, start + len(array))
+        ids = [names[i] if names else str(i + 1) for i in numbers]
+        yield Items("embedding", array, ids, found.source, plan={})
 
 
 def _open(path: Path, *, mapped: bool) -> NDArray[Any]:
     """Return a 2-D array of numbers, in memory or mapped from the file."""
+    opened(path).close()  # says what hinders, better than NumPy
     try:
         array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    except PermissionError as error:
-        raise no_permission(path) from error
     except (ValueError, EOFError, OSError) as error:
         raise InvalidInputError(
             f"{path} is not an array that can be read safely: {error}. Write it with "
             "np.save, as numbers."
         ) from error
-    if not isinstance(array, np.ndarray) or array.ndim != 2 or 0 in array.shape:
+    shape = getattr(array, "shape", ())
+    if len(shape) != 2 or 0 in shape or array.dtype.kind not in "biuf":
         raise InvalidInputError(
-            f"{path} holds {getattr(array, 'shape', 'several arrays')}; embeddings are "
-            "a 2-D array with one row an item."
-        )
-    if array.dtype.kind not in "biuf":
-        raise InvalidInputError(
-            f"{path} has dtype {array.dtype}; embeddings are numbers."
+            f"{path} does not hold a 2-D array of numbers with one row an item. It "
+            f"holds {getattr(array, 'dtype', 'several arrays')} of shape {shape}."
         )
     return array
 
 
-def _ids_for(path: Path, n: int, ids_file: Path) -> Iterator[str]:
-    """Yield the ids of ``n`` rows, after a look at all: as many, and different."""
-    names = (line.strip() for line in lines_of(ids_file, "utf-8"))
-    seen = b"".join(map(id_digest, names))
-    n_ids = len(seen) // DIGEST
-    different = n_ids - len(repeated(seen))
-    if n_ids != n or different != n:
+def _names(path: Path, n: int, file: Path) -> list[str]:
+    """Return the names of ``n`` rows from a file with one a line."""
+    names = [line.strip() for line in lines_of(file, "utf-8")]
+    if len(names) != n or len(set(names)) != n:
         raise InvalidInputError(
-            f"{ids_file} has {n_ids} lines, {different} of them different; "
+            f"{file} has {len(names)} lines, {len(set(names))} of them different; "
             f"{path.name} has {n} rows. Write one id a row, each once."
         )
-    return (line.strip() for line in lines_of(ids_file, "utf-8"))
+    return names
