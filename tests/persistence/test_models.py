@@ -1,7 +1,7 @@
 """Models saved by earlier code load, and answer as they did.
 
-``make_models.py`` made ``models/`` with commit 5b24845: together they name every class
-that a model may hold. A module that moves needs a line in ``allowed.MOVED``.
+Together the models in ``models/`` name every class that a model may hold. A module that
+moves needs a line in ``allowed.MOVED``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.persistence.make_models import answers, environment, read_rows
+from tests.persistence.saved_models import answers, environment, read_rows
 
 from denspu import load, save
 from denspu._registry import registry

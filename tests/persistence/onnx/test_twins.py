@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from tests.persistence.make_models import read_rows
+from tests.persistence.saved_models import read_rows
 from tests.persistence.test_models import MODELS
 from tests.small import small
 from torch import nn
@@ -18,7 +18,7 @@ from denspu._registry import registry
 from denspu.encoders import CAEEncoder, ContrastiveEncoder
 from denspu.exceptions import ModelFileError
 from denspu.persistence.onnx.arithmetic import Pixels
-from denspu.persistence.onnx.inputs import as_rows, drawn_rows, input_spec
+from denspu.persistence.onnx.export import as_rows, drawn_rows, input_spec
 from denspu.persistence.onnx.twins import Answers
 from denspu.refinement import NetworkRefiner, RankingRefiner
 

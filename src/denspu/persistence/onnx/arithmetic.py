@@ -1,12 +1,12 @@
 """The arithmetic of fitted parts as torch modules, ready to become an ONNX graph.
 
-Each module gives the numbers of the NumPy or scikit-learn code it stands for, from
-the same fitted arrays, without loops over rows and without branches on values.
+Each gives the numbers of the NumPy or scikit-learn code it stands for, from the same
+fitted arrays, without loops over rows and without branches on values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,54 +15,60 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-def constant(values: Any, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Return an array as a tensor of its own."""
-    return torch.from_numpy(np.array(values)).to(dtype)
+class Formula(nn.Module):
+    """A formula of rows and of what it holds: modules, index tensors and numbers.
 
-
-class Part(nn.Module):
-    """A module whose numbers are buffers in double precision.
-
-    The exporter writes a plain Python number in single precision.
+    Numbers are buffers in double precision: the exporter writes a plain Python number
+    in single precision.
     """
+
+    def __init__(self, formula: Callable[[Any, Tensor], Tensor], **held: Any) -> None:
+        super().__init__()
+        self.formula = formula
+        for name, value in held.items():
+            if isinstance(value, nn.Module):
+                self.add_module(name, value)
+            else:
+                self.register_buffer(name, constant(value))
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def _hold(self, **values: Any) -> None:
-        for name, value in values.items():
-            self.register_buffer(name, constant(value))
-
-
-class Cast(nn.Module):
-    """The same numbers in another precision."""
-
-    def __init__(self, dtype: torch.dtype) -> None:
-        super().__init__()
-        self.dtype = dtype
-
     def forward(self, x: Tensor) -> Tensor:
-        """Return the rows in that precision."""
-        return x.to(self.dtype)
+        """Return the formula's value, row by row."""
+        return self.formula(self, x)
 
 
-class Mean(nn.Module):
-    """The mean answer of several parts."""
+def constant(values: Any) -> Tensor:
+    """Return numbers in double precision; a tensor stays what it is."""
+    if isinstance(values, Tensor):
+        return values
+    return torch.from_numpy(np.array(values, dtype=np.float64))
 
-    def __init__(self, parts: Sequence[nn.Module]) -> None:
-        super().__init__()
-        self.parts = nn.ModuleList(parts)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return one number a row."""
-        return torch.stack([part(x) for part in self.parts]).mean(0)
+def index(values: Any) -> Tensor:
+    """Return whole numbers that point at columns or nodes."""
+    return torch.from_numpy(np.array(values, dtype=np.int64))
+
+
+def single() -> Formula:
+    """Return the same numbers in single precision."""
+    return Formula(lambda held, x: x.float())
+
+
+def mean(parts: Sequence[nn.Module]) -> Formula:
+    """Return the mean answer of several parts."""
+    return Formula(
+        lambda held, x: torch.stack([part(x) for part in held.parts]).mean(0),
+        parts=nn.ModuleList(parts),
+    )
 
 
 # --- rows on their way in ------------------------------------------------------------
 
 
-class Pixels(Part):
+class Pixels(nn.Module):
     """N×H×W×C pixels as N×C×H×W floats in [0, 1].
 
     Parameters
@@ -78,6 +84,9 @@ class Pixels(Part):
     channels : int or None
         One grey channel is copied to so many.
     """
+
+    height: Tensor
+    width: Tensor
 
     def __init__(
         self,
@@ -97,8 +106,7 @@ class Pixels(Part):
         self.grey = shape[2] - self.alpha == 1
         self.resizes = size is not None and shape[:2] != (size, size)
         if size is not None and self.resizes:
-            height = resize_matrix(shape[0], size, antialias)
-            width = resize_matrix(shape[1], size, antialias)
+            height, width = (resize_matrix(n, size, antialias) for n in shape[:2])
             self.register_buffer("height", height)
             self.register_buffer("width", width.T.contiguous())
 
@@ -125,230 +133,192 @@ def resize_matrix(n: int, size: int, antialias: bool) -> Tensor:
     return resized[0, 0]
 
 
-class FlatPixels(nn.Module):
-    """N×H×W×C pixels as vectors in [0, 1]."""
-
-    def __init__(self, low: float, high: float) -> None:
-        super().__init__()
-        self.low, self.span = low, high - low
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return vectors."""
-        return ((x.float() - self.low) / self.span).clamp(0, 1).flatten(1)
+def flat_pixels(low: float, high: float) -> Formula:
+    """Return N×H×W×C pixels as vectors in [0, 1]."""
+    span = high - low
+    return Formula(lambda held, x: ((x.float() - low) / span).clamp(0, 1).flatten(1))
 
 
-class Unit(nn.Module):
-    """Rows divided by their length."""
+def unit() -> Formula:
+    """Return rows divided by their length."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return rows of length 1."""
+    def formula(held: Formula, x: Tensor) -> Tensor:
         length = (x * x).sum(1, keepdim=True).sqrt()
         return x / length.clamp_min(torch.finfo(x.dtype).tiny)
 
-
-class Affine(Part):
-    """(rows - centre) / spread, in the rows' own precision."""
-
-    def __init__(self, centre: Any, spread: Any) -> None:
-        super().__init__()
-        self._hold(centre=centre, spread=spread)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return scaled rows."""
-        return (x - self.centre.to(x.dtype)) / self.spread.to(x.dtype)
+    return Formula(formula)
 
 
-class Filled(Part):
-    """Gaps replaced by a number of their column, then scaled; then what was missing."""
+def affine(centre: Any, spread: Any) -> Formula:
+    """Return (rows - centre) / spread, in the rows' own precision."""
+    return Formula(
+        lambda held, x: (x - held.centre.to(x.dtype)) / held.spread.to(x.dtype),
+        centre=centre,
+        spread=spread,
+    )
 
-    def __init__(self, fill: Any, scaled: nn.Module, marked: Any) -> None:
-        super().__init__()
-        self._hold(fill=fill)
-        self.register_buffer("marked", constant(marked, torch.int64))
-        self.scaled = scaled
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return numbers without gaps."""
+def product(centre: Any, matrix: Any) -> Formula:
+    """Return (rows - centre) times a matrix, in the rows' own precision."""
+    return Formula(
+        lambda held, x: (x - held.centre.to(x.dtype)) @ held.matrix.to(x.dtype),
+        centre=centre,
+        matrix=matrix,
+    )
+
+
+def filled(fill: Any, scaled: nn.Module, marked: Sequence[int]) -> Formula:
+    """Return numbers without gaps, scaled, and then which of them were missing."""
+
+    def formula(held: Formula, x: Tensor) -> Tensor:
         gap = x.isnan()
-        found = self.scaled(torch.where(gap, self.fill.to(x.dtype), x))
-        if not len(self.marked):
+        found = held.scaled(torch.where(gap, held.fill.to(x.dtype), x))
+        if not len(marked):
             return found
-        return torch.cat([found, gap[:, self.marked].to(found.dtype)], dim=1)
+        return torch.cat([found, gap[:, held.marked].to(found.dtype)], dim=1)
 
-
-class Product(Part):
-    """(rows - centre) times a matrix, in the rows' own precision."""
-
-    def __init__(self, centre: Any, matrix: Any) -> None:
-        super().__init__()
-        self._hold(centre=centre, matrix=matrix)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return coordinates."""
-        return (x - self.centre.to(x.dtype)) @ self.matrix.to(x.dtype)
+    return Formula(formula, fill=fill, scaled=scaled, marked=index(marked))
 
 
 # --- kernels, neighbours, trees ------------------------------------------------------
 
 
-class Bumps(Part):
-    """Gaussian bumps around reference rows times weights, plus a number.
+def bumps(rows: Any, gamma: Any, weights: Any, offset: float) -> Formula:
+    """Return Gaussian bumps around reference rows times weights, plus a number.
 
     ``gamma`` is one number, or one for each reference row.
     """
 
-    def __init__(self, rows: Any, gamma: Any, weights: Any, offset: float) -> None:
-        super().__init__()
-        held = np.asarray(rows, dtype=np.float64)
-        centre = held.mean(0)
-        self._hold(centre=centre, rows=held - centre, gamma=gamma)
-        self._hold(weights=np.ravel(weights), offset=offset)
+    def formula(held: Formula, x: Tensor) -> Tensor:
+        x = x.flatten(1).double() - held.centre
+        near = torch.exp(-held.gamma * squared_distances(x, held.rows))
+        return near @ held.weights + held.offset
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return one number a row."""
-        x = x.flatten(1).double() - self.centre
-        bumps = torch.exp(-self.gamma * squared_distances(x, self.rows))
-        return bumps @ self.weights + self.offset
+    numbers = {"gamma": gamma, "weights": np.ravel(weights), "offset": offset}
+    return Formula(formula, **_centred(rows), **numbers)
+
+
+def nearest_votes(rows: Any, k: int, values: Any, weighted: bool) -> Formula:
+    """Return the share of the neighbours' values, alike or weighted by 1 / distance.
+
+    Copies of a row outvote all others.
+    """
+
+    def formula(held: Formula, x: Tensor) -> Tensor:
+        x = x.double() - held.centre
+        near = squared_distances(x, held.rows).topk(k, dim=1, largest=False).indices
+        far = (held.rows[near] - x[:, None]).square().sum(-1).sqrt()
+        weight = torch.ones_like(far)
+        if weighted:
+            same = (far == 0).double()
+            safe = torch.where(far == 0, torch.ones_like(far), far)
+            weight = torch.where(same.amax(1, keepdim=True) > 0, same, 1 / safe)
+        return (weight * held.values[near]).sum(1) / weight.sum(1)
+
+    return Formula(formula, **_centred(rows), values=values)
+
+
+def _centred(rows: Any) -> dict[str, Any]:
+    """Return reference rows around 0, where products round least."""
+    held = np.asarray(rows, dtype=np.float64)
+    centre = held.mean(0)
+    return {"centre": centre, "rows": held - centre}
 
 
 def squared_distances(x: Tensor, rows: Tensor) -> Tensor:
-    """Return |x - r|² by products; rows around 0 round least."""
+    """Return |x - r|² by products."""
     square = (x * x).sum(1, keepdim=True) + (rows * rows).sum(1)
     return (square - 2 * (x @ rows.T)).clamp_min(0)
 
 
-class NearestVotes(Part):
-    """Share of the neighbours' values, alike or weighted by 1 / distance."""
-
-    def __init__(self, rows: Any, k: int, values: Any, weighted: bool) -> None:
-        super().__init__()
-        held = np.asarray(rows, dtype=np.float64)
-        centre = held.mean(0)
-        self._hold(centre=centre, rows=held - centre, values=values)
-        self.k, self.weighted = k, weighted
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return one number a row; copies of a row outvote all others."""
-        x = x.double() - self.centre
-        near = squared_distances(x, self.rows).topk(self.k, dim=1, largest=False)
-        far = (self.rows[near.indices] - x[:, None]).square().sum(-1).sqrt()
-        weight = torch.ones_like(far)
-        if self.weighted:
-            same = (far == 0).double()
-            safe = torch.where(far == 0, torch.ones_like(far), far)
-            weight = torch.where(same.amax(1, keepdim=True) > 0, same, 1 / safe)
-        return (weight * self.values[near.indices]).sum(1) / weight.sum(1)
-
-
-class Trees(Part):
-    """Mean or sum of the leaf values that rows reach; left where not above.
+def walked_trees(
+    trees: Sequence[tuple[Any, ...]],
+    *,
+    precision: torch.dtype = torch.float64,
+    averaged: bool = False,
+    offset: float = 0.0,
+) -> Formula:
+    """Return mean or sum of the leaf values that rows reach; left where not above.
 
     All rows walk all trees at once, one level a step; a leaf leads to itself. A tree
     is (leaf, feature, threshold, left, right, value, depth).
     """
+    sizes = [len(tree[0]) for tree in trees]
+    root = np.cumsum([0, *sizes])[:-1]
+    leaf, feature, threshold, left, right, value = (
+        np.concatenate([tree[i] for tree in trees]) for i in range(6)
+    )
+    begin, here = np.repeat(root, sizes), np.arange(len(leaf))
+    depth = max(int(tree[6]) for tree in trees)
+    divisor = len(trees) if averaged else 1
 
-    def __init__(
-        self,
-        trees: Sequence[tuple[Any, ...]],
-        *,
-        precision: torch.dtype = torch.float64,
-        mean: bool = False,
-        offset: float = 0.0,
-    ) -> None:
-        super().__init__()
-        starts = np.cumsum([0, *(len(tree[0]) for tree in trees)])[:-1]
-        self.register_buffer("root", constant(starts, torch.int64))
-        leaf, feature, threshold, left, right, value = (
-            np.concatenate([tree[i] for tree in trees]) for i in range(6)
-        )
-        begin = np.repeat(starts, [len(tree[0]) for tree in trees])
-        here = np.arange(len(leaf))
-        for name, index in {
-            "feature": np.where(leaf, 0, feature),
-            "left": np.where(leaf, here, left + begin),
-            "right": np.where(leaf, here, right + begin),
-        }.items():
-            self.register_buffer(name, constant(index.astype(np.int64), torch.int64))
-        self._hold(threshold=np.where(leaf, 0.0, threshold), value=value, offset=offset)
-        self.depth = max(int(tree[6]) for tree in trees)
-        self.precision, self.count = precision, len(trees) if mean else 1
+    def formula(held: Formula, x: Tensor) -> Tensor:
+        x = x.to(precision).double()
+        node = held.root.expand(x.shape[0], -1)
+        for _ in range(depth):
+            stays_left = x.gather(1, held.feature[node]) <= held.threshold[node]
+            node = torch.where(stays_left, held.left[node], held.right[node])
+        return held.value[node].sum(1) / divisor + held.offset
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return one number a row."""
-        x = x.to(self.precision).double()
-        node = self.root.expand(x.shape[0], -1)
-        for _ in range(self.depth):
-            stays_left = x.gather(1, self.feature[node]) <= self.threshold[node]
-            node = torch.where(stays_left, self.left[node], self.right[node])
-        return self.value[node].sum(1) / self.count + self.offset
+    return Formula(
+        formula,
+        root=index(root),
+        feature=index(np.where(leaf, 0, feature)),
+        left=index(np.where(leaf, here, left + begin)),
+        right=index(np.where(leaf, here, right + begin)),
+        threshold=np.where(leaf, 0.0, threshold),
+        value=value,
+        offset=offset,
+    )
 
 
 # --- from one number a row to another ------------------------------------------------
 
 
-class Line(Part):
-    """A part's answer minus a cut."""
-
-    def __init__(self, part: nn.Module, cut: float) -> None:
-        super().__init__()
-        self.part = part
-        self._hold(cut=cut)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return one number a row."""
-        return self.part(x).double() - self.cut
+def minus(part: nn.Module, cut: float) -> Formula:
+    """Return a part's answer minus a cut."""
+    return Formula(lambda held, x: held.part(x).double() - held.cut, part=part, cut=cut)
 
 
-class LogOdds(Part):
-    """Log-odds of a probability kept inside (sure, 1 - sure)."""
+def log_odds(part: nn.Module, sure: float) -> Formula:
+    """Return log-odds of a probability kept inside (sure, 1 - sure)."""
 
-    def __init__(self, part: nn.Module, sure: float) -> None:
-        super().__init__()
-        self.part = part
-        self._hold(low=sure, high=1 - sure)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return one number a row."""
-        share = self.part(x).double().clamp(self.low, self.high)
+    def formula(held: Formula, x: Tensor) -> Tensor:
+        share = held.part(x).double().clamp(held.low, held.high)
         return torch.log(share) - torch.log1p(-share)
 
-
-class RatioOdds(Part):
-    """Log-odds of Φ / max Φ, a straight line where that is near 1 (VPU)."""
-
-    def __init__(self, part: nn.Module, top: float, sure: float) -> None:
-        super().__init__()
-        self.part = part
-        self._hold(top=top, sure=np.log(sure), rest=1 - sure)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return log-odds."""
-        ratio = F.logsigmoid(self.part(x).double()) - self.top
-        low = torch.minimum(ratio, self.sure)
-        return low - torch.log1p(-torch.exp(low)) + (ratio - low) / self.rest
+    return Formula(formula, part=part, low=sure, high=1 - sure)
 
 
-class Hidden(Part):
-    """P(y = 1) of rows of U by their score (:class:`denspu._scores.HiddenPositive`).
+def ratio_odds(part: nn.Module, top: float, sure: float) -> Formula:
+    """Return log-odds of Φ / max Φ, a straight line where that is near 1 (VPU)."""
+
+    def formula(held: Formula, x: Tensor) -> Tensor:
+        ratio = F.logsigmoid(held.part(x).double()) - held.top
+        low = torch.minimum(ratio, held.sure)
+        return low - torch.log1p(-torch.exp(low)) + (ratio - low) / held.rest
+
+    return Formula(formula, part=part, top=top, sure=np.log(sure), rest=1 - sure)
+
+
+def hidden(found: Any) -> Formula:
+    """Return P(y = 1) by score, as :class:`denspu._scores.HiddenPositive` does.
 
     Straight lines between the knots of a rising map, flat outside.
     """
+    steps = found.share.steps
+    x, y = np.atleast_1d(steps.X_thresholds_), np.atleast_1d(steps.y_thresholds_)
+    if len(x) == 1:
+        x, y = np.repeat(x, 2), np.repeat(y, 2)
 
-    def __init__(self, found: Any) -> None:
-        super().__init__()
-        steps = found.share.steps
-        x, y = np.atleast_1d(steps.X_thresholds_), np.atleast_1d(steps.y_thresholds_)
-        if len(x) == 1:
-            x, y = np.repeat(x, 2), np.repeat(y, 2)
-        self._hold(x=x, y=y, factor=found.factor)
-
-    def forward(self, score: Tensor) -> Tensor:
-        """Return probabilities."""
-        passed = (score[:, None] >= self.x).to(torch.int64).sum(1)
-        left = (passed - 1).clamp(0, len(self.x) - 2)
-        width = self.x[left + 1] - self.x[left]
+    def formula(held: Formula, score: Tensor) -> Tensor:
+        passed = (score[:, None] >= held.x).to(torch.int64).sum(1)
+        left = (passed - 1).clamp(0, len(held.x) - 2)
+        width = held.x[left + 1] - held.x[left]
         safe = torch.where(width > 0, width, torch.ones_like(width))
-        along = ((score - self.x[left]) / safe).clamp(0, 1)
+        along = ((score - held.x[left]) / safe).clamp(0, 1)
         along = torch.where(width > 0, along, torch.ones_like(along))
-        share = self.y[left] + along * (self.y[left + 1] - self.y[left])
-        return (self.factor * (share / (1 - share).clamp_min(1e-12))).clamp_max(1)
+        share = held.y[left] + along * (held.y[left + 1] - held.y[left])
+        return (held.factor * (share / (1 - share).clamp_min(1e-12))).clamp_max(1)
+
+    return Formula(formula, x=x, y=y, factor=found.factor)

@@ -1,12 +1,14 @@
 """Fitted models → modules from rows as they come in to the same answers.
 
 There are twins of the default's parts and of networks; all else is refused by name. A
-twin is compared with its model before a file is kept (:mod:`~.export`).
+twin is compared with its model before a file is kept (:mod:`~.export`). One more
+estimator of scikit-learn is one function and its line in a table at the end.
 """
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,24 +32,8 @@ from denspu.methods.dens_pu import DensPU
 from denspu.methods.vpu import SURE as SURE_RATIO
 from denspu.methods.vpu import VPU
 from denspu.networks.backbones import KernelModel, OnSphere, WithMirror
-from denspu.persistence.onnx.arithmetic import (
-    Affine,
-    Bumps,
-    Cast,
-    Filled,
-    FlatPixels,
-    Hidden,
-    Line,
-    LogOdds,
-    Mean,
-    NearestVotes,
-    Part,
-    Pixels,
-    Product,
-    RatioOdds,
-    Trees,
-    Unit,
-)
+from denspu.persistence.onnx import arithmetic
+from denspu.persistence.onnx.arithmetic import Formula, Pixels
 from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
 from denspu.refinement.embedding import SURE as SURE_VOTES
 from denspu.refinement.ranking import SURE as SURE_RANK
@@ -59,7 +45,9 @@ NEXT = "Export dens_pu at its defaults or a method that trains a network"
 EMBED = "Embed the rows first and fit on the embeddings"
 
 
-def refuse(part: Any, reason: str, what_next: str = NEXT) -> NoReturn:
+def refuse(
+    part: Any, reason: str = "there is no graph for it", what_next: str = NEXT
+) -> NoReturn:
     """Raise with the name of what has no twin, and the next step."""
     name = type(part).__name__
     raise ModelFileError(f"{name} cannot be exported to ONNX: {reason}. {what_next}.")
@@ -74,15 +62,17 @@ def require_onnx() -> None:
         )
 
 
-class Answers(Part):
+class Answers(nn.Module):
     """Score, probability and decision of rows: a whole model as one module."""
+
+    cut: Tensor
 
     def __init__(self, model: PUClassifier, dtype: str) -> None:
         super().__init__()
         known = getattr(model, "posterior_", None)
-        self.probability = nn.Sigmoid() if known is None else Hidden(known)
+        self.probability = nn.Sigmoid() if known is None else arithmetic.hidden(known)
         self.score = model_twin(model, dtype)
-        self._hold(cut=float(model.threshold_))
+        self.register_buffer("cut", arithmetic.constant(model.threshold_))
         self.eval()
 
     def forward(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -100,27 +90,26 @@ def model_twin(model: PUClassifier, dtype: str) -> nn.Module:
         network = isinstance(model.classifier_, NetworkClassifier)
         if model.classify_on_ == "input" and network:
             return image_classifier(model.classifier_, dtype)
-        refuse(model.classifier_, "there is no graph for it")
+        refuse(model.classifier_)
     if isinstance(model, DeepPU):
-        return _deep(model, dtype)
-    refuse(model, "there is no graph for it")
+        return deep_twin(model, dtype)
+    refuse(model)
 
 
-def _deep(model: DeepPU, dtype: str) -> nn.Module:
+def deep_twin(model: DeepPU, dtype: str) -> nn.Module:
+    """Return a module for a method that trains a network."""
     if model.encoder is not None:
         embed = encoder_twin(model.encoder_, dtype)
-        scale = Affine(model.centre_, model.spread_)
-        rows: nn.Module = nn.Sequential(embed, Cast(torch.float32), scale)
-    elif model.input_kind_ == "image":
-        rows = pixels(model, dtype)
+        scale = arithmetic.affine(model.centre_, model.spread_)
+        rows: nn.Module = nn.Sequential(embed, arithmetic.single(), scale)
     else:
-        rows = nn.Sequential(table_twin(model.table_), Cast(torch.float32))
+        rows = network_rows(model, dtype)
     logits = nn.Sequential(rows, network(model.module_))
     if isinstance(model, VPU):
-        return RatioOdds(logits, float(model.top_), SURE_RATIO)
+        return arithmetic.ratio_odds(logits, float(model.top_), SURE_RATIO)
     if type(model)._decide is not DeepPU._decide:
         refuse(model, "it decides in a way of its own")
-    return Line(logits, model.cut_)
+    return arithmetic.minus(logits, model.cut_)
 
 
 # --- encoders and networks -----------------------------------------------------------
@@ -133,23 +122,26 @@ def encoder_twin(encoder: Any, dtype: str) -> nn.Module:
     if isinstance(encoder, IdentityEncoder):
         steps: list[nn.Module] = []
         if encoder.input_kind_ == "image":
-            steps.append(FlatPixels(encoder.scale_.low, encoder.scale_.high))
-        return nn.Sequential(*steps, *([Unit()] if encoder.normalize else []))
+            scale = encoder.scale_
+            steps.append(arithmetic.flat_pixels(scale.low, scale.high))
+        if encoder.normalize:
+            steps.append(arithmetic.unit())
+        return nn.Sequential(*steps)
     if isinstance(encoder, ContrastiveEncoder):
         flips = encoder.input_kind_ == "image" and encoder.preset_.flip
         body = OnSphere(network(encoder.module_), flips)
-        return nn.Sequential(contrastive_rows(encoder, dtype), body)
+        return nn.Sequential(network_rows(encoder, dtype, encoder.image_size), body)
     if isinstance(encoder, CAEEncoder):
         rows = resized_pixels(encoder, encoder.image_size, encoder.channels)
         return nn.Sequential(rows, network(encoder.module_.encoder), nn.Flatten())
-    refuse(encoder, "there is no graph for it", EMBED)
+    refuse(encoder, what_next=EMBED)
 
 
-def contrastive_rows(encoder: ContrastiveEncoder, dtype: str) -> nn.Module:
-    """Return how rows reach the network of a contrastive encoder."""
-    if encoder.input_kind_ == "image":
-        return pixels(encoder, dtype, encoder.image_size)
-    return nn.Sequential(table_twin(encoder.table_), Cast(torch.float32))
+def network_rows(part: Any, dtype: str, size: int | None = None) -> nn.Module:
+    """Return how rows reach the network of a method or an encoder."""
+    if part.input_kind_ == "image":
+        return pixels(part, dtype, size)
+    return nn.Sequential(table_twin(part.table_), arithmetic.single())
 
 
 def network(module: nn.Module) -> nn.Module:
@@ -158,7 +150,7 @@ def network(module: nn.Module) -> nn.Module:
         return module.eval().cpu()
     rows, width = module.basis.centres.double().numpy(), module.basis.width
     weights = module.weights.double().numpy()
-    return Bumps(rows, 1 / (2 * width**2), weights[:-1], weights[-1])
+    return arithmetic.bumps(rows, 1 / (2 * width**2), weights[:-1], weights[-1])
 
 
 def pixels(part: Any, dtype: str, size: int | None = None) -> nn.Module:
@@ -217,7 +209,7 @@ def table_twin(encoder: TabularEncoder) -> nn.Module:
     imputer, scaler, indicator = number_steps(encoder)
     fill = np.nan_to_num(np.asarray(imputer.statistics_, dtype=np.float64))
     marked = [] if indicator is None else indicator.features_
-    return Filled(fill, Affine(*scaling(scaler)), np.asarray(marked, dtype=np.int64))
+    return arithmetic.filled(fill, arithmetic.affine(*scaling(scaler)), marked)
 
 
 # --- refiners ------------------------------------------------------------------------
@@ -227,84 +219,92 @@ def refiner_twin(refiner: Any, encoder: Any, dtype: str) -> nn.Module:
     """Return a module from rows as they come in to a refiner's log-odds."""
     if isinstance(refiner, NetworkRefiner):
         encoder = refiner.encoder_
+        rows = network_rows(encoder, dtype, encoder.image_size)
         answer = WithMirror(network(refiner.module_), encoder.preset_.flip)
-        return Line(
-            nn.Sequential(contrastive_rows(encoder, dtype), answer), refiner.cut_
-        )
+        return arithmetic.minus(nn.Sequential(rows, answer), refiner.cut_)
     if isinstance(refiner, EmbeddingRefiner):
-        return nn.Sequential(encoder_twin(encoder, dtype), Committee(refiner))
+        return nn.Sequential(encoder_twin(encoder, dtype), *committee(refiner))
     if isinstance(refiner, RankingRefiner):
-        return nn.Sequential(encoder_twin(encoder, dtype), Ranking(refiner))
-    refuse(refiner, "there is no graph for it")
+        return nn.Sequential(encoder_twin(encoder, dtype), ranking(refiner))
+    refuse(refiner)
 
 
-class Committee(Part):
-    """Columns of a committee of learners as one margin."""
+def committee(refiner: EmbeddingRefiner) -> list[nn.Module]:
+    """Return the axes, if any, and the columns of a committee as one margin."""
+    axes, scale = refiner.axes_, refiner.scale_
 
-    def __init__(self, refiner: EmbeddingRefiner) -> None:
-        super().__init__()
-        axes, scale, scorer = refiner.axes_, refiner.scale_, refiner.scorer_
-        self.axes: nn.Module = nn.Identity()
-        if axes.directions is not None:
-            self.axes = Product(axes.mean, axes.directions)
-        kinds = scorer.kinds
-        self.kinds = nn.ModuleList(
-            machines(members)
-            if hasattr(members[0], "decision_function")
-            else LogOdds(Mean([votes(member) for member in members]), 1 - SURE_VOTES)
-            for members in kinds
-        )
-        self._hold(mean=scale.mean, spread=scale.spread, weight=scale.weight)
-        self._hold(cut=scale.cut, slope=scale.slope)
+    def formula(held: Formula, x: Tensor) -> Tensor:
+        columns = torch.stack([kind(x).double() for kind in held.kinds], dim=1)
+        margin = ((columns - held.mean) / held.spread * held.weight).sum(1)
+        return held.slope * (margin - held.cut)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return log-odds."""
-        x = self.axes(x)
-        columns = torch.stack([kind(x).double() for kind in self.kinds], dim=1)
-        margin = ((columns - self.mean) / self.spread * self.weight).sum(1)
-        return self.slope * (margin - self.cut)
+    kinds = nn.ModuleList(
+        estimators_twin(members, 1 - SURE_VOTES) for members in refiner.scorer_.kinds
+    )
+    numbers = ("mean", "spread", "weight", "cut", "slope")
+    judged = Formula(formula, kinds=kinds, **{n: getattr(scale, n) for n in numbers})
+    if axes.directions is None:
+        return [judged]
+    return [arithmetic.product(axes.mean, axes.directions), judged]
 
 
-class Ranking(Part):
-    """A screen, and a closer look at what passes it."""
+def ranking(refiner: RankingRefiner) -> nn.Module:
+    """Return a screen, and a closer look at what passes it."""
+    screen = [estimators_twin([model], SURE_RANK) for model in refiner.screen_]
+    close = [
+        estimators_twin([model], SURE_RANK)
+        for learner in ("boosting", "forest")
+        if refiner.learner_ in (learner, "both")
+        for model in refiner.close_[learner]
+    ]
+    if not screen or not close:
+        return arithmetic.minus(arithmetic.mean(close or screen), refiner.cut_)
 
-    def __init__(self, refiner: RankingRefiner) -> None:
-        super().__init__()
-        screen = [boosting(model) for model in refiner.screen_]
-        self.screen = Mean(screen) if screen else None
-        close = []
-        if refiner.learner_ in ("boosting", "both"):
-            close += [boosting(model) for model in refiner.close_["boosting"]]
-        if refiner.learner_ in ("forest", "both"):
-            forests = refiner.close_["forest"]
-            close += [LogOdds(votes(model), SURE_RANK) for model in forests]
-        self.close = Mean(close) if close else None
-        self._hold(floor=refiner.floor_, cut=refiner.cut_)
-        self._hold(screen_cut=refiner.screen_cut_ if screen else 0.0)
+    def formula(held: Formula, x: Tensor) -> Tensor:
+        scores = held.screen(x)
+        below = scores + held.floor - held.screen_cut
+        passed = scores >= held.screen_cut
+        return torch.where(passed, held.close(x), below) - held.cut
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return log-odds."""
-        if self.screen is None:
-            assert self.close is not None
-            return self.close(x) - self.cut
-        scores = self.screen(x)
-        if self.close is None:
-            return scores - self.cut
-        below = scores + self.floor - self.screen_cut
-        passed = scores >= self.screen_cut
-        return torch.where(passed, self.close(x), below) - self.cut
+    return Formula(
+        formula,
+        screen=arithmetic.mean(screen),
+        close=arithmetic.mean(close),
+        floor=refiner.floor_,
+        cut=refiner.cut_,
+        screen_cut=refiner.screen_cut_,
+    )
 
 
-def machines(members: list[Any]) -> nn.Module:
+# --- estimators of scikit-learn ------------------------------------------------------
+
+
+def estimators_twin(members: list[Any], sure: float) -> nn.Module:
+    """Return the mean margin of estimators of one class, or log-odds of their chance.
+
+    A chance, P(y = 1), is kept inside (``sure``, 1 - ``sure``).
+    """
+    kind = type(members[0])
+    if kind is SVC:
+        return machines(members)
+    if kind in MARGINS:
+        return arithmetic.mean([MARGINS[kind](member) for member in members])
+    if kind in CHANCES:
+        chance = arithmetic.mean([CHANCES[kind](member) for member in members])
+        return arithmetic.log_odds(chance, sure)
+    refuse(members[0])
+
+
+def machines(members: list[SVC]) -> nn.Module:
     """Return the mean margin of Gaussian kernel machines: one machine of all rows."""
     for member in members:
-        if type(member) is not SVC or member.kernel != "rbf":
-            refuse(member, "there is no graph for it")
+        if member.kernel != "rbf":
+            refuse(member)
     gamma = [np.full(len(m.support_vectors_), m._gamma) for m in members]
     rows = np.concatenate([m.support_vectors_ for m in members])
     weights = np.concatenate([np.ravel(m.dual_coef_) for m in members])
     offset = float(np.mean([m.intercept_[0] for m in members]))
-    return Bumps(rows, np.concatenate(gamma), weights / len(members), offset)
+    return arithmetic.bumps(rows, np.concatenate(gamma), weights / len(members), offset)
 
 
 def boosting(model: HistGradientBoostingClassifier) -> nn.Module:
@@ -315,18 +315,20 @@ def boosting(model: HistGradientBoostingClassifier) -> nn.Module:
         nodes = predictor.nodes
         leaf, *rest = (nodes[name] for name in names)
         grown.append((leaf.astype(bool), *rest, nodes["depth"].max()))
-    return Trees(grown, offset=float(np.ravel(model._baseline_prediction)[0]))
+    offset = float(np.ravel(model._baseline_prediction)[0])
+    return arithmetic.walked_trees(grown, offset=offset)
 
 
-def votes(model: Any) -> nn.Module:
-    """Return a module for P(y = 1) of a classifier without margins."""
+def neighbours(model: KNeighborsClassifier) -> nn.Module:
+    """Return a module for the share of near rows with y = 1."""
+    values = (model._y == list(model.classes_).index(1)).astype(np.float64)
+    weighted = model.weights == "distance"
+    return arithmetic.nearest_votes(model._fit_X, model.n_neighbors, values, weighted)
+
+
+def forest(model: ExtraTreesClassifier) -> nn.Module:
+    """Return a module for the mean share of y = 1 in the leaves of a forest."""
     column = list(model.classes_).index(1)
-    if isinstance(model, KNeighborsClassifier):
-        values = (model._y == column).astype(np.float64)
-        weighted = model.weights == "distance"
-        return NearestVotes(model._fit_X, model.n_neighbors, values, weighted)
-    if not isinstance(model, ExtraTreesClassifier):
-        refuse(model, "there is no graph for it")
     grown = []
     for tree in (member.tree_ for member in model.estimators_):
         counts = tree.value[:, 0, :]
@@ -336,4 +338,16 @@ def votes(model: Any) -> nn.Module:
             (left < 0, tree.feature, tree.threshold, left, right, share, tree.max_depth)
         )
     # scikit-learn compares rows in single precision
-    return Trees(grown, precision=torch.float32, mean=True)
+    return arithmetic.walked_trees(grown, precision=torch.float32, averaged=True)
+
+
+MARGINS: Mapping[type, Callable[[Any], nn.Module]] = {
+    HistGradientBoostingClassifier: boosting,
+}
+"""Estimators with a decision function."""
+
+CHANCES: Mapping[type, Callable[[Any], nn.Module]] = {
+    KNeighborsClassifier: neighbours,
+    ExtraTreesClassifier: forest,
+}
+"""Estimators that only know probabilities."""
