@@ -1,10 +1,12 @@
-"""What the scripts share: options, PU data, what is recorded already, tables."""
+"""What the scripts share: options, PU data, what is recorded, tables, memory."""
 
 from __future__ import annotations
 
 import argparse
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,3 +99,38 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = [header, *rows]
     words = ["| " + " | ".join(map(str, line)) + " |" for line in lines]
     return "\n".join([words[0], "|" + "---|" * len(header), *words[1:]])
+
+
+@contextmanager
+def peak_memory(out: dict[str, float]) -> Iterator[None]:
+    """Write into ``out["peak_mb"]`` the memory the block added at its peak.
+
+    Anonymous memory counts, pages of mapped files do not: they can be dropped at any
+    time. Works on Linux; elsewhere the figure is 0.
+    """
+    done = threading.Event()
+    base = peak = _anonymous_mb()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.004):
+            peak = max(peak, _anonymous_mb())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        out["peak_mb"] = max(peak, _anonymous_mb()) - base
+
+
+def _anonymous_mb() -> float:
+    """Return this process's anonymous memory in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("RssAnon"):
+                return int(line.split()[1]) / 1024
+    return 0.0  # pragma: no cover - other systems

@@ -109,7 +109,7 @@ def device_mb(device: str) -> float:
 
 def timed(make: Callable[[int], Any], Z: Any, Q: Any) -> tuple[Any, dict[str, float]]:
     """Warm up, then return the scores of one fit and their seconds and memory."""
-    from denspu.benchmark import peak_memory
+    from _shared import peak_memory
 
     make(0).fit(Z[:512]).score_samples(Q[:512])
     facts: dict[str, float] = {}

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from _shared import peak_memory
 from denspu.benchmark import (
     Record,
     device_name,
-    peak_memory,
     read_records,
     write_record,
 )

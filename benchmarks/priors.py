@@ -27,13 +27,12 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import train_test_split
 
-from _shared import finish, grid, grouped, options
+from _shared import finish, grid, grouped, options, peak_memory
 from denspu import make_pu
 from denspu._registry import registry
 from denspu.benchmark import (
     Record,
     device_name,
-    peak_memory,
     read_records,
     summarize,
     write_record,

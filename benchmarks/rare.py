@@ -282,7 +282,7 @@ def figures(y: Any, scores: Any) -> dict[str, float]:
 
 def run_one(name: str, rows: int, seed: int) -> dict[str, Any]:
     """Fit and rank in this process; return figures, seconds, memory, estimates."""
-    from denspu.benchmark import peak_memory
+    from _shared import peak_memory
 
     data = draw(rows, seed)
     memory: dict[str, float] = {"peak_mb": 0.0}

@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from denspu.benchmark import Record, device_name, peak_memory, write_record
+from _shared import peak_memory
+from denspu.benchmark import Record, device_name, write_record
 from denspu.data import (
     find_duplicates,
     find_shortcuts,

@@ -8,9 +8,10 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from benchmarks._shared import peak_memory
 
 from denspu import DensPU, make_pu
-from denspu.benchmark import measure, peak_memory
+from denspu.benchmark import measure
 from denspu.benchmark.record import (
     device_name,
     oracle_of_walk,

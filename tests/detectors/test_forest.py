@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import sklearn.ensemble
 import torch
+from benchmarks._shared import peak_memory
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
-from denspu.benchmark import peak_memory
 from denspu.detectors.forest import (
     Forest,
     average_path_length,

@@ -14,10 +14,8 @@ import platform
 import shlex
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -115,22 +113,22 @@ def write_record(record: Record, path: str | Path) -> None:
     line = json.dumps(plain(asdict(record)), sort_keys=True, allow_nan=False) + "\n"
     with path.open("a+b") as file:
         file.seek(0)
-        last = file.read().rpartition(b"\n")[2]
-        if last and _is_json(last):  # whole but for its end
-            file.write(b"\n")
-        elif last:
-            file.truncate(file.tell() - len(last))
-        file.write(line.encode())
+        whole = _whole(file.read())
+        file.truncate(len(whole))
+        end = b"\n" if whole and not whole.endswith(b"\n") else b""
+        file.write(end + line.encode())
         file.flush()
         os.fsync(file.fileno())
 
 
-def _is_json(text: bytes) -> bool:
+def _whole(data: bytes) -> bytes:
+    """Return lines without the half one at the end that a kill may leave."""
+    last = data.rpartition(b"\n")[2]
     try:
-        json.loads(text)
+        json.loads(last)
     except ValueError:
-        return False
-    return True
+        return data[: len(data) - len(last)]
+    return data
 
 
 def read_records(path: str | Path) -> list[Record]:
@@ -138,12 +136,8 @@ def read_records(path: str | Path) -> list[Record]:
     path = Path(path)
     if not path.exists():
         return []
-    data = path.read_bytes()
-    lines = data.splitlines()
-    if lines and not data.endswith(b"\n") and not _is_json(lines[-1]):
-        lines.pop()
     found = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_whole(path.read_bytes()).splitlines(), 1):
         try:
             found.append(Record(**json.loads(line)))
         except (ValueError, TypeError) as error:
@@ -299,38 +293,3 @@ def device_name(device: str) -> str:
     if device.startswith("cuda"):
         return torch.cuda.get_device_name(device)
     return f"cpu, {torch.get_num_threads()} threads"
-
-
-@contextmanager
-def peak_memory(out: dict[str, float]) -> Iterator[None]:
-    """Write into ``out["peak_mb"]`` the memory the block added at its peak.
-
-    Anonymous memory counts, pages of mapped files do not: they can be dropped at any
-    time. Works on Linux; elsewhere the figure is 0.
-    """
-    done = threading.Event()
-    base = peak = _anonymous_mb()
-
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.004):
-            peak = max(peak, _anonymous_mb())
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
-        out["peak_mb"] = max(peak, _anonymous_mb()) - base
-
-
-def _anonymous_mb() -> float:
-    """Return this process's anonymous memory in MB."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("RssAnon"):
-                return int(line.split()[1]) / 1024
-    return 0.0  # pragma: no cover - other systems

@@ -155,37 +155,33 @@ def _chosen(
     tasks: tuple[str, ...] | None,
 ) -> list[list[Cell]]:
     """Return the cells of some seeds, rows and tasks, for each spec."""
-    names = " and ".join(spec.name for spec in specs)
-    asked: dict[str, tuple[tuple[object, ...] | None, list[object]]] = {
-        "rows": (rows, [row.name for spec in specs for row in spec.rows]),
-        "tasks": (tasks, [task.name for spec in specs for task in spec.tasks]),
-        "seeds": (seeds, [seed for spec in specs for seed in spec.seeds]),
-    }
-    for argument, (given, known) in asked.items():
+    every = [cells_of(spec) for spec in specs]
+    cells = [cell for some in every for cell in some]
+    asked: list[tuple[str, tuple[object, ...] | None, list[object]]] = [
+        ("rows", rows, [cell.row.name for cell in cells]),
+        ("tasks", tasks, [cell.task.name for cell in cells]),
+        ("seeds", seeds, [cell.seed for cell in cells]),
+    ]
+    for argument, given, all_known in asked:
+        known = list(dict.fromkeys(all_known))
         for one in given or ():
             if one not in known:
-                words = list(map(str, dict.fromkeys(known)))
+                names = " and ".join(spec.name for spec in specs)
+                words = list(map(str, known))
                 raise InvalidParameterError(
                     f"{argument} has {one!r}, which is not in {names}. Known: "
                     f"{', '.join(words)}.{did_you_mean(str(one), words)}"
                 )
-    found = [
+    return [
         [
             cell
-            for cell in cells_of(spec)
+            for cell in some
             if (seeds is None or cell.seed in seeds)
             and (rows is None or cell.row.name in rows)
             and (tasks is None or cell.task.name in tasks)
         ]
-        for spec in specs
+        for some in every
     ]
-    if not any(found):
-        told = ", ".join(f"{k}={list(v)}" for k, (v, _) in asked.items() if v)
-        raise InvalidParameterError(
-            f"No cell of {names} has all of {told}: these rows are not run on these "
-            "tasks or with these seeds. Leave one of them out."
-        )
-    return found
 
 
 def _borrowed(cells: Sequence[Cell], out: Path, place: Place) -> Iterator[Record]:

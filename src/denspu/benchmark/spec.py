@@ -11,10 +11,10 @@ import hashlib
 import importlib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, fields, replace
 from dataclasses import dataclass as plain_dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -69,7 +69,8 @@ class Task:
 
     name: Name
     dataset: StrictStr
-    """A set that denspu knows, or ``module:function`` that returns a ``Benchmark``."""
+    """A set that denspu knows, or ``module:function`` that returns a ``Benchmark``;
+    what follows a second colon is its argument."""
     n_labeled: Annotated[
         Annotated[StrictInt, Field(gt=0)] | Annotated[StrictFloat, Field(gt=0, lt=1)],
         Field(description="a count above 0, or a share between 0 and 1"),
@@ -397,7 +398,7 @@ def _faults_of_task(task: Task) -> Iterator[str]:
     if task.name == OVER_TASKS:
         yield f"a task is called {task.name!r}. Give it a name of its own."
     if ":" in task.dataset:
-        imported(task.dataset)
+        loader_of(task.dataset)
     else:
         classes = len(find_set(task.dataset).class_names)
         if not set(task.positive or ()) < set(range(classes)):
@@ -544,8 +545,14 @@ def entry_of(method: str) -> Entry:
     return Entry(**facts, summary="", defaults={})
 
 
+def loader_of(dataset: str) -> Callable[[], Any]:
+    """Return what loads a set of one's own, ``module:function`` or with an argument."""
+    module, function, *argument = dataset.split(":", 2)
+    return partial(imported(f"{module}:{function}"), *argument)
+
+
 def imported(place: str) -> Any:
-    """Return what ``package.module:name`` names: a method, or what loads a data set."""
+    """Return what ``package.module:name`` names."""
     module, _, name = place.partition(":")
     try:
         return getattr(importlib.import_module(module), name)

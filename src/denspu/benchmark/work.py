@@ -27,7 +27,7 @@ from denspu._registry import prepare_part
 from denspu._typing import BoolArray, IntArray
 from denspu._validation import PUInput, take_rows
 from denspu.benchmark.record import Record, commit, device_name, measure
-from denspu.benchmark.spec import SUPERVISED, Cell, Row, entry_of, imported
+from denspu.benchmark.spec import SUPERVISED, Cell, Row, entry_of, loader_of
 from denspu.benchmark.spec import Task as DataTask
 from denspu.data import Benchmark, PUDataset, load_dataset, make_pu
 from denspu.encoders import ContrastiveEncoder
@@ -228,7 +228,7 @@ def _true_prior(task: DataTask, pu: PUDataset, asks: bool) -> float:
 @lru_cache(maxsize=3)
 def loaded(name: str) -> Benchmark:
     """Return a data set, read once; one of one's own is what its function returns."""
-    return imported(name)() if ":" in name else load_dataset(name)
+    return loader_of(name)() if ":" in name else load_dataset(name)
 
 
 def make_data(task: DataTask, seed: int) -> tuple[PUDataset, Benchmark]:
