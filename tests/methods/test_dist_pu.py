@@ -13,7 +13,7 @@ from torch import nn
 from denspu import make_pu
 from denspu.losses import entropy, label_distribution, mixup_loss
 from denspu.methods import dist_pu
-from denspu.methods.dist_pu import DistPU, MainLoss, MainPhase
+from denspu.methods.dist_pu import DistPU, MainLoss
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +30,12 @@ def fit(pu, **settings):
     return DistPU(**{**usual, **settings}).fit(pu.X, pu.y)
 
 
-def main_loss(**changes):
-    settings = {
-        "as_float": lambda x: x,
-        "prior": 0.3,
-        "bank": torch.linspace(0.1, 0.9, 9),
-        "entropy_weight": torch.tensor(0.5),
-        "mixup_weight": 5.0,
-        "mixup_entropy": 0.04,
-        "alpha": 6.0,
-    }
-    return MainLoss(**{**settings, **changes})
+def main_loss():
+    task = SimpleNamespace(rows=range(9), device=None, prior=0.3, as_float=lambda x: x)
+    loss = MainLoss(DistPU(), task)
+    loss.bank = torch.linspace(0.1, 0.9, 9)
+    loss.entropy_weight.fill_(0.5)
+    return loss
 
 
 class Sum(nn.Module):
@@ -84,12 +79,11 @@ def test_the_bank_takes_the_answers_of_the_batch_alone():
 
 
 def test_the_weight_of_the_entropy_grows():
-    loss = main_loss(entropy_weight=torch.zeros(()))
-    hook = MainPhase(None, loss, 0.004)
+    loss = main_loss()
     found = []
     for epoch in (0, 20, 59):
         state = SimpleNamespace(epoch=epoch, config=SimpleNamespace(epochs=60))
-        hook.on_epoch_start(state)
+        loss.on_epoch_start(state)
         found.append(loss.entropy_weight.item())
     wanted = [0.004 * (1 - math.cos(math.pi * e / 120)) for e in (0, 20, 59)]
     assert found == pytest.approx(wanted, abs=1e-9)

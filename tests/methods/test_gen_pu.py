@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from denspu import make
 from denspu._machine import Deadline
-from denspu.methods.gen_pu import EndInTime, Game, GameRules, Scale
+from denspu.methods.gen_pu import EndInTime, Game, GenPU, Scale
 from denspu.networks.backbones import MLP, OneLogit
 
 SMALL = {
@@ -76,16 +78,17 @@ def test_settings_reach_the_training(some, change):
 # --- the game ------------------------------------------------------------------------
 
 
-def game_and_rules(**changes):
+def game_and_batch(prior=0.4, **weights):
     torch.manual_seed(0)
-    settings = {"prior": 0.4, "weights": (1.0, 1.0, 1.0), "smear": 0.0, **changes}
+    task = SimpleNamespace(prior=prior, as_float=lambda x: x)
     batch = (torch.randn(4, 3), torch.randn(6, 3))
-    return Game(3, 2, 8), GameRules(lambda x: x, **settings), batch
+    method = GenPU(n_noise=2, width=8, smear=0.0, **weights)
+    return Game(method, Scale(torch.zeros(3), 1.0, (3,)), task), batch
 
 
 def test_discriminators_step_alone():
-    game, rules, batch = game_and_rules()
-    rules.tell_apart(game, batch)["loss"].backward()
+    game, batch = game_and_batch()
+    game.tell_apart(batch)["loss"].backward()
     assert all(weight.grad is None for weight in game.generators.parameters())
     assert all(weight.grad is not None for weight in game.judges.parameters())
 
@@ -95,20 +98,21 @@ def test_discriminators_step_alone():
     [((1.0, 0.0, 0.0), "positive"), ((0.0, 0.0, 1.0), "negative")],
 )
 def test_each_weight_moves_its_generator(weights, moved):
-    game, rules, batch = game_and_rules(weights=weights)
-    rules.fool(game, batch)["loss"].backward()
+    names = ("lambda_p", "lambda_u", "lambda_n")
+    game, batch = game_and_batch(**dict(zip(names, weights, strict=True)))
+    game.fool(batch)["loss"].backward()
     for name in ("positive", "negative"):
         last = getattr(game.generators, name)[-1].weight.grad
         assert bool(last.abs().sum() > 0) == (name == moved)
 
 
 def test_the_mixture_of_d_u_has_the_prior():
-    game, rules, batch = game_and_rules(prior=0.25)
+    game, batch = game_and_batch(prior=0.25)
     for number, name in enumerate(("p", "u", "n")):
         for weight in game.judges[name].parameters():
             weight.data.zero_()
         game.judges[name][4].bias.data.fill_(number - 1.0)
-    terms = rules.tell_apart(game, batch)
+    terms = game.tell_apart(batch)
     for name, bias in (("p", -1.0), ("u", 0.0), ("n", 1.0)):
         expected = np.log1p(np.exp(-bias)) + np.log1p(np.exp(bias))
         assert terms[f"d_{name}"].item() == pytest.approx(expected, rel=1e-5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -119,16 +121,17 @@ def test_labels_follow_the_nearer_prototype_slowly():
     assert torch.allclose(both.labels, torch.tensor([0.9, 0.0, 0.1, 0.0]))
 
 
-def loss(**changes):
-    settings = {
-        "weight": 0.0,
-        "class_weight": 1.0,
-        "label_decay": 1.0,
-        "prototype_decay": 0.9,
-        "confidence": 2.0,
-        **changes,
-    }
-    return NcLoss(lambda x: x, lambda x: x, lambda x: x, **settings)
+def loss(confidence=None):
+    method = NcPU(
+        representation_weight=0.0,
+        label_decay=1.0,
+        prototype_decay=0.9,
+        confidence=confidence,
+        noise=0.0,
+        mask=0.0,
+    )
+    rows = SimpleNamespace(as_float=lambda x: x, rows=torch.zeros(4, 3))
+    return NcLoss(method, rows)
 
 
 def batch():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
 from denspu import make
-from denspu.methods.pulns import EpisodeLoss, Pair
+from denspu.methods.pulns import PULNS, EpisodeLoss, Pair
 from denspu.networks.backbones import MLP, OneLogit
 
 SMALL = {
@@ -83,7 +85,7 @@ def judges_and_learners(monkeypatch, data, **settings):
     plain = EpisodeLoss.__call__
 
     def spy(self, module, batch):
-        seen["judges"] = torch.cat([self.positive, self.pool])
+        seen["judges"] = torch.cat(self.judges)
         for rows in batch[:2]:
             seen.setdefault("learners", []).append(rows)
         return plain(self, module, batch)
@@ -114,21 +116,23 @@ def test_no_group_is_split(some, monkeypatch):
 # --- an episode ----------------------------------------------------------------------
 
 
-def episode(**changes):
+def episode(trial_step=0.1):
     torch.manual_seed(0)
-    settings = {
-        "prior": 0.5,
-        "draws": 3,
-        "trial_step": 0.1,
-        "positive": torch.randn(4, 2) + 1,
-        "pool": torch.randn(8, 2),
-        "known": torch.zeros(9),
-        **changes,
-    }
+    task = SimpleNamespace(
+        rows=torch.cat([torch.randn(4, 2) + 1, torch.randn(8, 2)]),
+        positive=np.arange(4),
+        pool=np.arange(4, 12),
+        known_negative=np.arange(0),
+        index=torch.from_numpy,
+        as_float=lambda x: x,
+        prior=0.5,
+        device=torch.device("cpu"),
+    )
     layers = [torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Flatten(0))] * 2
     pair = Pair(layers[0], torch.nn.Sequential(*layers[1]))
     batch = torch.randn(2, 2), torch.randn(5, 2), torch.arange(2), torch.arange(5) + 2
-    return EpisodeLoss(lambda x: x, **settings), pair, batch
+    method = PULNS(draws=3, trial_step=trial_step)
+    return EpisodeLoss(method, task, np.ones(12, dtype=bool)), pair, batch
 
 
 def test_a_trial_step_leaves_the_classifier_where_it_was():
@@ -153,7 +157,8 @@ def test_the_reward_is_that_of_the_stepped_classifier():
 
 
 def test_all_of_u_is_chosen_in_the_warm_up():
-    loss, pair, batch = episode(exploring=False)
+    loss, pair, batch = episode()
+    loss.exploring = False
     terms = loss(pair, batch)
     assert terms["chosen"] == 1
     assert "reward" not in terms

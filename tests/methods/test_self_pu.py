@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from denspu import make
 from denspu.exceptions import InvalidParameterError
-from denspu.methods.self_pu import School, SchoolLoss, SelfPU
+from denspu.methods.self_pu import Lessons, School, SelfPU
 from denspu.networks.backbones import MLP, OneLogit
 
 SMALL = {
@@ -79,10 +81,17 @@ def school(prior=0.4, n_rows=6):
     return School([network(), network()], [network(), network()], n_rows, prior)
 
 
+def lessons(both, **settings):
+    task = SimpleNamespace(
+        as_float=lambda x: x, unlabeled=np.arange(2, 5), known_negative=np.arange(0)
+    )
+    return Lessons(SelfPU(**settings), task, both, (0.1, 0.1))
+
+
 def test_teachers_count_only_once_they_have_begun():
     both = school()
     batch = (torch.randn(2, 2), torch.randn(3, 2), torch.arange(2), torch.arange(3) + 2)
-    loss = SchoolLoss(lambda x: x, alpha=0.0, consistency=2.0)
+    loss = lessons(both, alpha=0.0, consistency=2.0)
     apart = loss(both, batch)
     assert apart["loss"] == apart["risk"]
     both.together.fill_(1.0)
@@ -98,7 +107,7 @@ def test_teachers_count_only_once_they_have_begun():
 def test_each_student_has_its_own_trusted_rows_and_prior():
     both = school()
     batch = (torch.randn(2, 2), torch.randn(3, 2), torch.arange(2), torch.arange(3) + 2)
-    loss = SchoolLoss(lambda x: x, alpha=0.0, consistency=0.0)
+    loss = lessons(both, alpha=0.0, consistency=0.0)
     before = loss(both, batch)["risk"].item()
     both.trusted[1, 4] = 1.0
     trusting = loss(both, batch)["risk"].item()

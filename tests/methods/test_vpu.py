@@ -71,12 +71,12 @@ def test_held_out_rows_are_not_learned_from(pu, monkeypatch):
     monkeypatch.setattr(vpu.VPULoss, "__call__", watched)
     groups = np.arange(240) // 3
     fit(pu, groups, epochs=2)
-    split = kept["split"]
-    held = set(split.held_positive.tolist()) | set(split.held_pool.tolist())
+    held_positive, held_pool = kept["split"][1]
+    held = set(held_positive.tolist()) | set(held_pool.tolist())
     assert 30 < len(held) < 70
     assert not held & seen
     assert held | seen == set(range(240))
-    assert set(split.held_positive) <= set(split.held_pool)  # one sample
+    assert set(held_positive) <= set(held_pool)  # one sample
     assert not set(groups[list(held)]) & set(groups[list(seen)])
 
 
@@ -95,11 +95,8 @@ def test_the_best_epoch_on_held_out_rows_is_kept(pu, monkeypatch):
     losses = model.history_.column("held_out")
     assert len(losses) == 25
     assert np.argmin(losses) < 24
-    split = kept["split"]
-    logits = [
-        torch.from_numpy(model._logits(pu.X[rows]))
-        for rows in (split.held_positive, split.held_pool)
-    ]
+    held = kept["split"][1]
+    logits = [torch.from_numpy(model._logits(pu.X[rows])) for rows in held]
     found = vpu.held_out_loss(*logits).item()
     assert found == pytest.approx(min(losses), abs=1e-4)
     patient = fit(pu, **{**flexible, "patience": 3})

@@ -113,7 +113,6 @@ class ContrastiveLoss(InParts):
         self.views = views
         self.temperature = temperature
         self.positive_weight = positive_weight
-        self.parts = 1
 
     def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         """Return the loss of one batch."""

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from denspu._folds import share_held
 from denspu._machine import Deadline
 from denspu._random import Randomness
-from denspu._typing import BoolArray, FloatArray, IntArray
+from denspu._typing import FloatArray, IntArray
 from denspu.training import (
     Batches,
     History,
@@ -35,6 +35,9 @@ from denspu.training.loop import Loss, within
 Risk = Callable[..., Tensor]
 """Takes the logits of each set of rows: P, the pool and perhaps another."""
 
+Sets = tuple[IntArray, ...]
+"""Row numbers of P, of the pool and perhaps of another set."""
+
 
 @dataclass
 class PULoss(InParts):
@@ -47,7 +50,6 @@ class PULoss(InParts):
     as_float: Callable[[Tensor], Tensor]
     risk: Risk
     numbered: bool = False
-    parts: int = 1
 
     def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         """Return the risk of one batch: sets of rows, then the numbers of each."""
@@ -97,15 +99,19 @@ class Task:
 
     def batches(
         self,
-        *,
         positive: IntArray | None = None,
         pool: IntArray | None = None,
+        beside: IntArray | None = None,
+        *,
         batch_size: int | None = None,
         n_positive: int | None = None,
         steps: int | None = None,
-    ) -> PUBatches:
-        """Return batches of P and the pool, or of other rows in their place."""
-        return PUBatches(
+    ) -> Batches:
+        """Return batches of P and the pool, or of other rows in their place.
+
+        With ``beside`` they hold as large a part of that set too, taken in turn.
+        """
+        batches = PUBatches(
             self.rows,
             self.index(self.positive if positive is None else positive),
             self.index(self.pool if pool is None else pool),
@@ -114,18 +120,10 @@ class Task:
             steps=steps,
             device=self.device,
         )
-
-    def batches_beside(
-        self, beside: IntArray, size: int, *, positive: IntArray, pool: IntArray
-    ) -> BesideBatches:
-        """Return batches of P, ``size`` rows of the pool, and as large a part of a set.
-
-        That set is another one, taken in turn.
-        """
-        batches = self.batches(positive=positive, pool=pool, batch_size=size)
-        share = batches.batch_size / len(batches.pool)
-        count = max(2, round(share * len(beside)))
-        return BesideBatches(batches, self.index(beside), count)
+        if beside is None:
+            return batches
+        count = round(batches.batch_size / len(batches.pool) * len(beside))
+        return BesideBatches(batches, self.index(beside), max(2, count))
 
     def loss(self, risk: Risk, *, numbered: bool = False) -> PULoss:
         """Return a risk of logits as a loss on batches."""
@@ -145,6 +143,7 @@ class Task:
         """Train a network; ``changes`` replace settings of the plan.
 
         ``share`` is the part of the time left that it may take under ``max_seconds``.
+        A loss that is a hook too looks in.
         """
         batches = batches if batches is not None else self.batches()
         config = replace(self.plan, **changes)
@@ -168,7 +167,7 @@ class Task:
                 generator=self.randomness.generator(
                     f"{name}/batches", self.rows.device
                 ),
-                hooks=hooks,
+                hooks=[*hooks, loss] if isinstance(loss, Hook) else hooks,
                 verbose=self.verbose,
                 name=name,
             )
@@ -192,55 +191,37 @@ class Task:
             ]
         return torch.cat(found)
 
-    def split_off(self, share: float, name: str) -> Split | None:
-        """Hold out about a share of P and of the pool; no group is divided.
+    def split_off(
+        self, share: float, name: str, *others: IntArray
+    ) -> tuple[Sets, Sets]:
+        """Divide P, the pool and other sets: to learn from, and about a share held out.
 
-        ``None`` where too few rows or groups would be left on one of the sides.
+        No group is divided. Nothing is held out, and the second is empty, where too few
+        rows or groups would be left on one of the sides.
         """
+        sets = (self.positive, self.pool, *others)
         if share == 0:
-            return None
+            return sets, ()
         labelled = np.zeros(len(self.rows), dtype=bool)
         labelled[self.positive] = True
         rng = self.randomness.numpy(f"{name}/held out")
-        held = share_held(labelled, self.groups, share, rng)
-        split = Split(
-            held,
-            self.positive[~held[self.positive]],
-            self.pool[~held[self.pool]],
-            self.positive[held[self.positive]],
-            self.pool[held[self.pool]],
-        )
-        smallest = min(
-            len(split.positive), len(split.held_positive), len(split.held_pool)
-        )
-        return split if smallest > 0 and len(split.pool) > 1 else None
+        out = share_held(labelled, self.groups, share, rng)
+        learned = tuple(rows[~out[rows]] for rows in sets)
+        held = tuple(rows[out[rows]] for rows in sets)
+        if len(learned[1]) < 2 or not all(map(len, (*learned, *held))):
+            return sets, ()
+        return learned, held
 
-    def keep_best(self, held: Sequence[IntArray], measure: Risk) -> KeepBest:
+    def keep_best(self, held: Sets, measure: Risk) -> list[Hook]:
         """Return the hook that keeps the weights with the least measure of some rows.
 
-        ``measure`` takes the logits of each of the sets.
+        ``measure`` takes the logits of each of the sets; without any there is no hook.
         """
 
         def of(module: nn.Module) -> float:
             return float(measure(*(self.look(module, rows, module) for rows in held)))
 
-        return KeepBest(of)
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Row numbers to learn from, and those held out."""
-
-    held: BoolArray
-    """Of all rows."""
-    positive: IntArray
-    pool: IntArray
-    held_positive: IntArray
-    held_pool: IntArray
-
-    def part(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """Return those of some rows to learn from, and those held out."""
-        return rows[~self.held[rows]], rows[self.held[rows]]
+        return [KeepBest(of)] if held else []
 
 
 class BesideBatches:

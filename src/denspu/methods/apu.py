@@ -6,7 +6,6 @@ Shift", NeurIPS 2020.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,12 +14,11 @@ from scipy.special import expit
 from torch import Tensor
 
 from denspu._parameters import About, Number, OneOf, setting
-from denspu._typing import IntArray
 from denspu.losses import absolute, recursive_risk, reweighted_risk, risk_parts
 from denspu.methods._deep import DeepPriorPU
 from denspu.methods._evidence import validation_setting
-from denspu.methods._task import Task
-from denspu.training import History, Hook
+from denspu.methods._task import Sets, Task
+from denspu.training import History
 
 
 class APU(DeepPriorPU):
@@ -59,16 +57,13 @@ class APU(DeepPriorPU):
     validation: float = validation_setting()
 
     def _learn(self, task: Task) -> None:
-        split = task.split_off(self.validation, "apu")
-        learned = _Halves.of(task, task.positive, task.pool)
-        held = None
-        if split is not None and len(split.held_pool) > 1:
-            learned = _Halves.of(task, split.positive, split.pool)
-            held = _Halves.of(task, split.held_positive, split.held_pool)
+        learned, held = task.split_off(self.validation, "apu")
+        learned, held = halved(task, learned), halved(task, held)
+        positive, first, second = learned
         self.first_history_: History | None = None
         weights, prior = None, task.prior
         if self.variant != "purr":
-            weights = self._negative_share(task, learned, held)
+            weights = self._negative_share(task, learned[:2], held[:2])
         rho = self.rho if self.variant == "apnu" else 1.0
 
         def risk(p: Tensor, second: Tensor, first: Tensor, *numbers: Tensor) -> Tensor:
@@ -77,61 +72,43 @@ class APU(DeepPriorPU):
             weight = weights[numbers[-1]]
             return reweighted_risk(p, first, second, weight, prior, prior, rho)
 
-        hooks: list[Hook] = []
-        if held is not None:
-            sets = (held.positive, held.second, held.first)
-            numbers = [task.index(rows).to(task.device) for rows in sets]
-            hooks = [task.keep_best(sets, lambda *found: risk(*found, *numbers))]
+        in_order = held[:1] + held[:0:-1]  # P, the second half, the first
+        numbers = [task.index(rows).to(task.device) for rows in in_order]
         self.module_ = task.network()
         self.history_ = task.train(
             self.module_,
             task.loss(risk, numbered=True),
             "apu",
-            batches=task.batches_beside(
-                learned.first,
-                max(1, task.batch_size // 2),
-                positive=learned.positive,
-                pool=learned.second,
+            batches=task.batches(
+                positive, second, first, batch_size=max(1, task.batch_size // 2)
             ),
-            hooks=hooks,
+            hooks=task.keep_best(in_order, lambda *found: risk(*found, *numbers)),
         )
 
-    def _negative_share(
-        self, task: Task, learned: _Halves, held: _Halves | None
-    ) -> Tensor:
+    def _negative_share(self, task: Task, learned: Sets, held: Sets) -> Tensor:
         """Return how likely each row is negative, by a network on P and one half."""
 
         def risk(positive: Tensor, pool: Tensor) -> Tensor:
             return absolute(*risk_parts(positive, pool, task.prior, "logistic"))
 
-        hooks = []
-        if held is not None:
-            hooks = [task.keep_best((held.positive, held.first), risk)]
         module = task.network("first weights")
         self.first_history_ = task.train(
             module,
             task.loss(risk),
             "first",
-            batches=task.batches(positive=learned.positive, pool=learned.first),
+            batches=task.batches(*learned),
             share=0.5,
-            hooks=hooks,
+            hooks=task.keep_best(held, risk),
         )
         found = task.logits(module, np.arange(len(task.rows)))
         return torch.from_numpy(expit(-found).astype(np.float32)).to(task.device)
 
 
-@dataclass(frozen=True, eq=False)
-class _Halves:
-    """P and two random halves of the pool."""
-
-    positive: IntArray
-    first: IntArray
-    second: IntArray
-
-    @classmethod
-    def of(cls, task: Task, positive: IntArray, pool: IntArray) -> _Halves:
-        """Divide a pool; a single row is in both halves."""
-        order = task.randomness.numpy("halves").permutation(pool)
-        if len(order) < 2:
-            return cls(positive, order, order)
-        return cls(positive, order[: len(order) // 2], order[len(order) // 2 :])
+def halved(task: Task, sets: Sets) -> Sets:
+    """Return P and two random halves of the pool; a single row is in both halves."""
+    if not sets:
+        return sets
+    order = task.randomness.numpy("halves").permutation(sets[1])
+    if len(order) < 2:
+        return sets[0], order, order
+    return sets[0], order[: len(order) // 2], order[len(order) // 2 :]

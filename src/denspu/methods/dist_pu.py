@@ -7,8 +7,6 @@ Distribution Perspective", CVPR 2022.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -31,65 +29,6 @@ from denspu.training.batches import Batch, InParts, in_parts
 
 LR_FLOOR = 0.7
 """Share of its learning rate at which the main phase ends."""
-
-
-@dataclass
-class MainLoss(InParts):
-    """Label distribution, entropy, and mixup of pseudo-labels kept in a bank."""
-
-    as_float: Callable[[Tensor], Tensor]
-    prior: float
-    bank: Tensor
-    """The last answer for each row."""
-    entropy_weight: Tensor
-    """Grows with the epochs; a tensor, so that a recorded step sees it grow."""
-    mixup_weight: float
-    mixup_entropy: float
-    alpha: float
-    parts: int = 1
-
-    def __call__(self, module: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """Return the loss, and put the new answers for rows of U into the bank."""
-        positive, pool, _, numbers = batch
-        n = len(positive)
-        x = self.as_float(torch.cat([positive, pool]))
-        label = torch.cat([self.bank.new_ones(n), self.bank[numbers]])
-        share = beta_share(self.alpha, x.device)
-        order = random_order(len(x), x.device)
-        between = self._logits(module, mixed(x, x[order], share))
-        clean = self._logits(module, x)
-        apart = label_distribution(clean[:n], clean[n:], self.prior)
-        loss = (
-            apart
-            + self.entropy_weight * entropy(clean[n:])
-            + self.mixup_entropy * entropy(between)
-            + self.mixup_weight * mixup_loss(between, label, label[order], share)
-        )
-        self.bank.index_copy_(0, numbers, torch.sigmoid(clean[n:]).detach())
-        return {"loss": loss, "distribution": apart}
-
-    def _logits(self, module: nn.Module, x: Tensor) -> Tensor:
-        return in_parts(module, x, self.parts).float().clamp(-CLAMP, CLAMP)
-
-
-@dataclass(eq=False)
-class MainPhase(Hook):
-    """Fill the bank from the warmed-up network; raise the weight of the entropy."""
-
-    task: Task
-    loss: MainLoss
-    most: float
-
-    def on_train_start(self, state: TrainState) -> None:
-        """Write the first pseudo-labels."""
-        found = self.task.look(state.module, self.task.pool, state.module)
-        numbers = self.task.index(self.task.pool).to(self.loss.bank.device)
-        self.loss.bank[numbers] = torch.sigmoid(found)
-
-    def on_epoch_start(self, state: TrainState) -> None:
-        """Set the weight of the entropy: from 0 to ``most``, slowly at first."""
-        done = state.epoch / state.config.epochs
-        self.loss.entropy_weight.fill_(self.most * (1 - math.cos(math.pi / 2 * done)))
 
 
 class DistPU(DeepPriorPU):
@@ -140,22 +79,56 @@ class DistPU(DeepPriorPU):
         self.warm_up_history_ = task.train(
             self.module_, task.loss(risk), "warm-up", share=0.5, epochs=first
         )
-        loss = MainLoss(
-            task.as_float,
-            task.prior,
-            bank=torch.zeros(len(task.rows), device=task.device),
-            entropy_weight=torch.zeros((), device=task.device),
-            mixup_weight=self.mixup_weight,
-            mixup_entropy=self.mixup_entropy,
-            alpha=self.mixup_alpha,
-        )
         self.history_ = task.train(
             self.module_,
-            loss,
+            MainLoss(self, task),
             "main",
-            hooks=[MainPhase(task, loss, self.entropy_weight)],
             epochs=max(1, in_all - first),
             lr=task.plan.lr / 10 if self.main_lr == "auto" else self.main_lr,
             weight_decay=self.main_weight_decay,
             lr_floor=LR_FLOOR,
         )
+
+
+class MainLoss(InParts, Hook):
+    """Label distribution, entropy, and mixup of pseudo-labels kept in a bank."""
+
+    def __init__(self, method: DistPU, task: Task) -> None:
+        self.method, self.task = method, task
+        # Tensors, so that a recorded step sees them change.
+        self.bank = torch.zeros(len(task.rows), device=task.device)
+        self.entropy_weight = torch.zeros((), device=task.device)
+
+    def on_train_start(self, state: TrainState) -> None:
+        """Fill the bank, the last answer for each row, from the warmed-up network."""
+        found = self.task.look(state.module, self.task.pool, state.module)
+        numbers = self.task.index(self.task.pool).to(self.bank.device)
+        self.bank[numbers] = torch.sigmoid(found)
+
+    def on_epoch_start(self, state: TrainState) -> None:
+        """Raise the weight of the entropy, from 0 on, slowly at first."""
+        done = 1 - math.cos(math.pi / 2 * (state.epoch / state.config.epochs))
+        self.entropy_weight.fill_(self.method.entropy_weight * done)
+
+    def __call__(self, module: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Return the loss, and put the new answers for rows of U into the bank."""
+        positive, pool, _, numbers = batch
+        n, method = len(positive), self.method
+        x = self.task.as_float(torch.cat([positive, pool]))
+        label = torch.cat([self.bank.new_ones(n), self.bank[numbers]])
+        share = beta_share(method.mixup_alpha, x.device)
+        order = random_order(len(x), x.device)
+        between = self._logits(module, mixed(x, x[order], share))
+        clean = self._logits(module, x)
+        apart = label_distribution(clean[:n], clean[n:], self.task.prior)
+        loss = (
+            apart
+            + self.entropy_weight * entropy(clean[n:])
+            + method.mixup_entropy * entropy(between)
+            + method.mixup_weight * mixup_loss(between, label, label[order], share)
+        )
+        self.bank.index_copy_(0, numbers, torch.sigmoid(clean[n:]).detach())
+        return {"loss": loss, "distribution": apart}
+
+    def _logits(self, module: nn.Module, x: Tensor) -> Tensor:
+        return in_parts(module, x, self.parts).float().clamp(-CLAMP, CLAMP)

@@ -6,7 +6,7 @@ IJCAI 2018.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -26,6 +26,7 @@ from denspu.methods._evidence import POSITIVE
 from denspu.methods._task import Task
 from denspu.training import Hook, Step, TensorBatches, TrainState
 from denspu.training.batches import Batch
+from denspu.training.loop import Loss
 
 
 class GenPU(DeepPriorPU):
@@ -67,32 +68,18 @@ class GenPU(DeepPriorPU):
     def _learn(self, task: Task) -> None:
         scale = Scale.of(task)
         with task.randomness.torch_scope("players", task.device):
-            game = Game(scale.size, self.n_noise, self.width)
-        self._play(task, game, scale)
-        rows, labels = self._made(task, game.generators.to(task.device), scale)
-        self.generators_ = game.generators.cpu()
-        self.module_ = task.network("classifier")
-        self.history_ = task.train(
-            self.module_,
-            made_loss,
-            "classifier",
-            batches=TensorBatches(
-                rows, labels, batch_size=task.batch_size, drop_last=True
-            ),
-        )
-
-    def _play(self, task: Task, game: Game, scale: Scale) -> None:
-        rules = GameRules(
-            lambda rows: scale.flat(task.as_float(rows)),
-            task.prior,
-            (self.lambda_p, self.lambda_u, self.lambda_n),
-            self.smear,
-        )
+            game = Game(self, scale, task)
         self.gan_history_ = task.train(
             game,
             [
-                Step(rules.tell_apart, lambda m: cast(Game, m).judges.parameters()),
-                Step(rules.fool, lambda m: cast(Game, m).generators.parameters()),
+                Step(
+                    cast(Loss, Game.tell_apart),
+                    lambda _: game.judges.parameters(),
+                ),
+                Step(
+                    cast(Loss, Game.fool),
+                    lambda _: game.generators.parameters(),
+                ),
             ],
             "generators",
             hooks=[EndInTime(task.deadline)],
@@ -103,25 +90,31 @@ class GenPU(DeepPriorPU):
             schedule="constant",
             ema_decay=min(0.99, 1 - 5 / max(10, self.gan_epochs * len(task.batches()))),
         )
-        task.epochs["generators"] = len(self.gan_history_)
+        rows, labels = self._made(task, game.generators.to(task.device), scale)
+        self.generators_ = game.generators.cpu()
+        self.module_ = task.network("classifier")
+        batches = TensorBatches(
+            rows, labels, batch_size=task.batch_size, drop_last=True
+        )
+        self.history_ = task.train(
+            self.module_, made_loss, "classifier", batches=batches
+        )
 
     def _made(
         self, task: Task, generators: Generators, scale: Scale
     ) -> tuple[Tensor, Tensor]:
         """Return made rows in the form of the user's, and their labels."""
-        n_positive = min(max(round(task.prior * self.n_made), 1), self.n_made - 1)
-        parts = []
+        n = min(max(round(task.prior * self.n_made), 1), self.n_made - 1)
+        labels = (torch.arange(self.n_made, device=task.device) < n).float()
         with task.randomness.torch_scope("made", task.device), torch.no_grad():
-            for generator, n in (
-                (generators.positive, n_positive),
-                (generators.negative, self.n_made - n_positive),
-            ):
-                made = generators.make(generator, n)
-                made = made + self.smear * torch.randn_like(made)
-                parts.append(scale.back(made))
-        labels = torch.zeros(self.n_made, device=task.device)
-        labels[:n_positive] = 1.0
-        return torch.cat(parts), labels
+            made = [
+                scale.back(smeared(generators.make(generator, count), self.smear))
+                for generator, count in (
+                    (generators.positive, n),
+                    (generators.negative, self.n_made - n),
+                )
+            ]
+        return torch.cat(made), labels
 
 
 @dataclass(eq=False)
@@ -137,13 +130,14 @@ class Scale:
         """Learn the scale of all rows."""
         shape, n = tuple(task.rows.shape[1:]), len(task.rows)
 
-        def parts() -> Iterator[Tensor]:
-            for part in task.rows.split(4096):
-                yield task.as_float(part).flatten(1).double()
+        def mean_of(term: Callable[[Tensor], Tensor]) -> Tensor:
+            parts = (
+                task.as_float(x).flatten(1).double() for x in task.rows.split(4096)
+            )
+            return torch.stack([term(part).sum(0) for part in parts]).sum(0) / n
 
-        mean = torch.stack([part.sum(0) for part in parts()]).sum(0) / n
-        squares = [((part - mean) ** 2).sum(0) for part in parts()]
-        square = torch.stack(squares).sum(0) / n
+        mean = mean_of(lambda part: part)
+        square = mean_of(lambda part: (part - mean) ** 2)
         spread = float(square.mean().sqrt().clamp_min(1e-6))
         return cls(mean.float().to(task.device), spread, shape)
 
@@ -178,95 +172,71 @@ class Generators(nn.Module):
         return cast(Tensor, generator(noise)).float()
 
 
+def smeared(rows: Tensor, smear: float) -> Tensor:
+    """Return rows with Gaussian noise on them."""
+    return rows + smear * torch.randn_like(rows)
+
+
 def _generator(n_columns: int, n_noise: int, width: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(n_noise, width),
-        nn.BatchNorm1d(width),
-        nn.ReLU(),
-        nn.Linear(width, width),
-        nn.BatchNorm1d(width),
-        nn.ReLU(),
-        nn.Linear(width, n_columns),
-    )
+    layers: list[nn.Module] = []
+    for n_inputs in (n_noise, width):
+        layers += [nn.Linear(n_inputs, width), nn.BatchNorm1d(width), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(width, n_columns))
 
 
 def _judge(n_columns: int, width: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(n_columns, width),
-        nn.LeakyReLU(0.2),
-        nn.Linear(width, width),
-        nn.LeakyReLU(0.2),
-        nn.Linear(width, 1),
-        nn.Flatten(0),
-    )
+    layers: list[nn.Module] = []
+    for n_inputs in (n_columns, width):
+        layers += [nn.Linear(n_inputs, width), nn.LeakyReLU(0.2)]
+    return nn.Sequential(*layers, nn.Linear(width, 1), nn.Flatten(0))
 
 
 class Game(nn.Module):
-    """All players: one network for the loop."""
+    """All players, one network for the loop, and what each side descends on."""
 
-    def __init__(self, n_columns: int, n_noise: int, width: int) -> None:
+    def __init__(self, method: GenPU, scale: Scale, task: Task) -> None:
         super().__init__()
-        self.generators = Generators(n_columns, n_noise, width)
+        self.method, self.scale = method, scale
+        self.prior, self.as_float = task.prior, task.as_float
+        self.generators = Generators(scale.size, method.n_noise, method.width)
         self.judges = nn.ModuleDict(
-            {name: _judge(n_columns, width) for name in ("p", "u", "n")}
+            {name: _judge(scale.size, method.width) for name in ("p", "u", "n")}
         )
 
     def judged(self, name: str, rows: Tensor) -> Tensor:
         """Return a discriminator's logits; above 0 it takes rows for real."""
         return cast(Tensor, self.judges[name](rows)).float()
 
-
-@dataclass
-class GameRules:
-    """What each side descends on."""
-
-    flat: Callable[[Tensor], Tensor]
-    prior: float
-    weights: tuple[float, float, float]
-    smear: float
-
-    def _smeared(self, rows: Tensor) -> Tensor:
-        return rows + self.smear * torch.randn_like(rows)
-
-    def _drawn(self, game: Game, n: int) -> tuple[Tensor, Tensor]:
-        made, n = game.generators, max(2, n)  # statistics need two rows
+    def drawn(self, n: int) -> tuple[Tensor, Tensor]:
+        """Return made positives and negatives."""
+        made, n = self.generators, max(2, n)  # statistics need two rows
         positive, negative = made.make(made.positive, n), made.make(made.negative, n)
-        return self._smeared(positive), self._smeared(negative)
+        smear = self.method.smear
+        return smeared(positive, smear), smeared(negative, smear)
 
-    def tell_apart(self, module: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+    def tell_apart(self, batch: Batch) -> Mapping[str, Tensor]:
         """Return the loss of the discriminators."""
-        game = cast(Game, module)
-        real_p, real_u = (self._smeared(self.flat(rows)) for rows in batch[:2])
-        with torch.no_grad():
-            made_p, made_n = self._drawn(game, len(real_u))
-        of_p = discriminator_loss(game.judged("p", real_p), game.judged("p", made_p))
-        of_n = discriminator_loss(game.judged("n", real_p), game.judged("n", made_n))
-        of_u = discriminator_loss(
-            game.judged("u", real_u),
-            game.judged("u", made_p),
-            game.judged("u", made_n),
-            self.prior,
+        real_p, real_u = (
+            smeared(self.scale.flat(self.as_float(rows)), self.method.smear)
+            for rows in batch[:2]
         )
+        with torch.no_grad():
+            made_p, made_n = self.drawn(len(real_u))
+        of_p = discriminator_loss(self.judged("p", real_p), self.judged("p", made_p))
+        of_n = discriminator_loss(self.judged("n", real_p), self.judged("n", made_n))
+        real, p, n = (self.judged("u", rows) for rows in (real_u, made_p, made_n))
+        of_u = discriminator_loss(real, p, n, self.prior)
         return {"loss": of_p + of_u + of_n, "d_p": of_p, "d_u": of_u, "d_n": of_n}
 
-    def fool(self, module: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
+    def fool(self, batch: Batch) -> Mapping[str, Tensor]:
         """Return the loss of the generators."""
-        game = cast(Game, module)
-        lambda_p, lambda_u, lambda_n = self.weights
-        made_p, made_n = self._drawn(game, len(batch[1]))
-        of_p = positive_generator_loss(
-            game.judged("p", made_p),
-            game.judged("u", made_p),
-            self.prior,
-            lambda_p,
-            lambda_u,
-        )
+        lambda_p, lambda_u = self.method.lambda_p, self.method.lambda_u
+        made_p, made_n = self.drawn(len(batch[1]))
+        by_p, by_n = self.judged("p", made_p), self.judged("n", made_n)
+        u_of_p, u_of_n = self.judged("u", made_p), self.judged("u", made_n)
+        of_p = positive_generator_loss(by_p, u_of_p, self.prior, lambda_p, lambda_u)
         of_n = negative_generator_loss(
-            game.judged("n", made_n),
-            game.judged("u", made_n),
-            self.prior,
-            lambda_n,
-            lambda_u,
+            by_n, u_of_n, self.prior, self.method.lambda_n, lambda_u
         )
         return {"loss": of_p + of_n, "g_p": of_p, "g_n": of_n}
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal, cast
 
 import torch
@@ -85,29 +84,17 @@ class NcPU(DeepPU):
             pair = OnlineAndTarget(network, self.n_projection, len(task.rows))
         pair.labels[torch.from_numpy(task.positive)] = 1.0
         pair.pinned[torch.from_numpy(task.known_negative)] = 1.0
-        weak, strong = self._views(task)
-        loss = NcLoss(
-            task.as_float,
-            weak,
-            strong,
-            weight=self.representation_weight,
-            class_weight=float(self.class_level),
-            label_decay=self.label_decay,
-            prototype_decay=self.prototype_decay,
-            confidence=2.0 if self.confidence is None else self.confidence,
-        )
-        hook = SlowTarget(pair, self.warmup, self.target_decay)
         self.history_ = task.train(
-            pair, loss, "ncpu", batches=task.batches(pool=task.unlabeled), hooks=[hook]
+            pair, NcLoss(self, task), "ncpu", batches=task.batches(pool=task.unlabeled)
         )
         self.module_ = pair.online.network
         self.labels_ = pair.labels.numpy().astype(float)
 
-    def _views(self, task: Task) -> tuple[Views, Views]:
+    def _views(self, rows: Tensor) -> tuple[Views, Views]:
         """Return how mild and how strong views are drawn."""
-        if task.rows.ndim != 4:
+        if rows.ndim != 4:
             return RowAugment(self.noise / 4, 0.0), RowAugment(self.noise, self.mask)
-        colour = task.rows.shape[1] == 3
+        colour = rows.shape[1] == 3
         name = "natural" if colour else "documents"
         strong = ImageAugment(PRESETS[name if self.augment == "auto" else self.augment])
         return strong.milder(crop=0.8, erase=0.0), strong
@@ -164,14 +151,10 @@ class OnlineAndTarget(nn.Module):
         self.online = Projected(network, n_projection)
         self.predictor = _two_layers(n_projection, n_projection)
         self.target = frozen(copy.deepcopy(self.online))
-        self.prototypes: Tensor
-        self.labels: Tensor
-        self.pinned: Tensor
-        self.labelling: Tensor
-        self.register_buffer("prototypes", torch.zeros(2, n_projection))
-        self.register_buffer("labels", torch.zeros(n_rows))
-        self.register_buffer("pinned", torch.zeros(n_rows))
-        self.register_buffer("labelling", torch.zeros(()))
+        self.prototypes = nn.Buffer(torch.zeros(2, n_projection))
+        self.labels = nn.Buffer(torch.zeros(n_rows))
+        self.pinned = nn.Buffer(torch.zeros(n_rows))
+        self.labelling = nn.Buffer(torch.zeros(()))
 
     def move_prototypes(self, z: Tensor, positive: Tensor, decay: float) -> None:
         """Move each prototype towards the mean direction of its class."""
@@ -191,18 +174,22 @@ class OnlineAndTarget(nn.Module):
         return self.labels[rows]
 
 
-@dataclass
-class NcLoss:
+class NcLoss(Hook):
     """Cross-entropy of mild views and the representation loss of strong ones."""
 
-    as_float: Callable[[Tensor], Tensor]
-    weak: Views
-    strong: Views
-    weight: float
-    class_weight: float
-    label_decay: float
-    prototype_decay: float
-    confidence: float
+    def __init__(self, method: NcPU, task: Task) -> None:
+        self.method, self.as_float = method, task.as_float
+        self.weak, self.strong = method._views(task.rows)
+
+    def on_epoch_start(self, state: TrainState) -> None:
+        """Let labels move once the warm-up is over."""
+        if state.epoch >= self.method.warmup * state.config.epochs:
+            cast(OnlineAndTarget, state.module).labelling.fill_(1.0)
+
+    def on_step_end(self, state: TrainState) -> None:
+        """Let the second network follow."""
+        pair = cast(OnlineAndTarget, state.module)
+        follow(pair.target, pair.online, self.method.target_decay)
 
     def __call__(self, module: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
         """Return the loss of one batch and its terms."""
@@ -221,7 +208,7 @@ class NcLoss:
             entropy = F.softplus(-logits[:n]).mean()
             entropy = entropy + F.binary_cross_entropy_with_logits(logits[n:], label)
         return {
-            "loss": entropy + self.weight * alignment,
+            "loss": entropy + self.method.representation_weight * alignment,
             "entropy": entropy,
             "alignment": alignment,
             "positive": label.mean(),
@@ -235,37 +222,21 @@ class NcLoss:
         chance = torch.sigmoid(logits)
         chance = torch.cat([torch.ones_like(chance[:n]), chance[n:]])
         z = F.normalize(z, dim=1)
-        pair.move_prototypes(z, (chance > 0.5).float(), self.prototype_decay)
-        label = pair.move_labels(numbers, z[n:], self.label_decay)
-        sure = chance[n:] <= 1 - self.confidence
+        pair.move_prototypes(z, (chance > 0.5).float(), self.method.prototype_decay)
+        label = pair.move_labels(numbers, z[n:], self.method.label_decay)
+        if self.method.confidence is None:
+            return chance, label
+        sure = chance[n:] <= 1 - self.method.confidence
         return chance, torch.where(sure, torch.zeros_like(label), label)
 
     def _alignment(
         self, predicted: Tensor, projected: Tensor, chance: Tensor
     ) -> Tensor:
         """Return the representation loss, each view drawn to the other."""
-        first, second = predicted.chunk(2)
-        for_second, for_first = projected.chunk(2)
-        weight = self.class_weight
-        return (
-            class_alignment(first, for_first, chance, class_weight=weight)
-            + class_alignment(second, for_second, chance, class_weight=weight)
-        ) / 2
-
-
-@dataclass(eq=False)
-class SlowTarget(Hook):
-    """Let the second network follow, and labels move after the warm-up."""
-
-    pair: OnlineAndTarget
-    warmup: float
-    decay: float
-
-    def on_epoch_start(self, state: TrainState) -> None:
-        """Let labels move once the warm-up is over."""
-        if state.epoch >= self.warmup * state.config.epochs:
-            self.pair.labelling.fill_(1.0)
-
-    def on_step_end(self, state: TrainState) -> None:
-        """Move the second network."""
-        follow(self.pair.target, self.pair.online, self.decay)
+        weight = float(self.method.class_level)
+        pairs = zip(predicted.chunk(2), reversed(projected.chunk(2)), strict=True)
+        one, two = (
+            class_alignment(own, other, chance, class_weight=weight)
+            for own, other in pairs
+        )
+        return (one + two) / 2

@@ -6,8 +6,7 @@ Sample Selector", AAAI 2021.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import cast
 
 import numpy as np
@@ -18,6 +17,7 @@ from torch.nn import functional as F
 
 from denspu._folds import hold_out
 from denspu._parameters import About, Number, Whole, setting
+from denspu._typing import BoolArray
 from denspu.losses import chosen_risk, pu_accuracy, reinforce
 from denspu.methods._deep import Auto, DeepPriorPU
 from denspu.methods._evidence import POSITIVE
@@ -78,27 +78,15 @@ class PULNS(DeepPriorPU):
         learns = ~judges if judges.any() else np.ones_like(judges)
         judge = judges if judges.any() else learns
         both = Pair(task.network("classifier"), task.network("selector"))
-        known = torch.zeros(len(task.rows), device=task.device)
-        known[task.index(task.known_negative).to(task.device)] = 1.0
-        loss = EpisodeLoss(
-            task.as_float,
-            prior=task.prior,
-            draws=self.draws,
-            trial_step=self.trial_step,
-            positive=task.rows[task.index(task.positive[judge[task.positive]])],
-            pool=task.rows[task.index(task.pool[judge[task.pool]])],
-            known=known,
-        )
         self.selector_history_ = task.train(
             both,
-            loss,
+            EpisodeLoss(self, task, judge),
             "selector",
             share=0.8,
             batches=task.batches(
-                positive=task.positive[learns[task.positive]],
-                pool=task.unlabeled[learns[task.unlabeled]],
+                task.positive[learns[task.positive]],
+                task.unlabeled[learns[task.unlabeled]],
             ),
-            hooks=[WarmUp(loss, self.warmup)],
             capture=False,
         )
         self.selector_, self.held_out_ = both.selector, int(judges.sum())
@@ -135,44 +123,47 @@ class Pair(nn.Module):
         self.selector = selector
 
 
-@dataclass(eq=False)
-class EpisodeLoss:
+class EpisodeLoss(Hook):
     """One episode: choices, trial steps, rewards, and a step of both networks."""
 
-    as_float: Callable[[Tensor], Tensor]
-    prior: float
-    draws: int
-    trial_step: float
-    positive: Tensor
-    """Held-out rows of P, packed."""
-    pool: Tensor
-    """Held-out rows of the pool, packed."""
-    known: Tensor
-    """1 for known negatives, which are always chosen."""
-    exploring: bool = True
+    exploring = True
+
+    def __init__(self, method: PULNS, task: Task, judge: BoolArray) -> None:
+        self.method, self.task = method, task
+        self.judges = [
+            task.rows[task.index(rows[judge[rows]])]
+            for rows in (task.positive, task.pool)
+        ]
+        # 1 for known negatives, which are always chosen.
+        self.known = torch.zeros(len(task.rows), device=task.device)
+        self.known[task.index(task.known_negative).to(task.device)] = 1.0
+
+    def on_epoch_start(self, state: TrainState) -> None:
+        """Let the selector draw once it can tell U from P."""
+        warm = self.method.warmup * state.config.epochs
+        self.exploring = state.epoch >= warm
 
     def __call__(self, module: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
         """Return the loss of one batch and its terms."""
         pair = cast(Pair, module)
         positive, pool, _, numbers = batch
         n = len(positive)
-        x = self.as_float(torch.cat([positive, pool]))
+        x = self.task.as_float(torch.cat([positive, pool]))
         scores = cast(Tensor, pair.selector(x)).float()
         if not self.exploring:
             logits = cast(Tensor, pair.classifier(x)).float()
             everything = torch.ones_like(logits[n:])
-            risk = chosen_risk(logits[:n], logits[n:], everything, self.prior)
+            risk = chosen_risk(logits[:n], logits[n:], everything, self.task.prior)
             told = F.softplus(scores[:n]).mean() + F.softplus(-scores[n:]).mean()
             return {"loss": risk + told, "chosen": everything.mean()}
         chance = torch.sigmoid(scores[n:].detach())
-        chosen = torch.bernoulli(chance.expand(self.draws, -1))
+        chosen = torch.bernoulli(chance.expand(self.method.draws, -1))
         chosen = torch.maximum(chosen, self.known[numbers].expand_as(chosen))
         named = pair.classifier.named_parameters()
         weights = {name: weight for name, weight in named if weight.requires_grad}
         logits = cast(Tensor, pair.classifier(x)).float()
-        risks = [
-            chosen_risk(logits[:n], logits[n:], draw, self.prior) for draw in chosen
-        ]
+        of_p, of_pool, prior = logits[:n], logits[n:], self.task.prior
+        risks = [chosen_risk(of_p, of_pool, draw, prior) for draw in chosen]
         judges = self._judges()
         rewards = torch.stack(
             [self._reward(pair.classifier, weights, risk, judges) for risk in risks]
@@ -187,13 +178,10 @@ class EpisodeLoss:
     def _judges(self) -> tuple[Tensor, int]:
         """Return random held-out rows, and how many of them are of P."""
         drawn = []
-        for rows in (self.positive, self.pool):
-            some = torch.randint(
-                len(rows), (min(JUDGES, len(rows)),), device=rows.device
-            )
-            drawn.append(rows[some])
-        device = self.known.device
-        return self.as_float(torch.cat(drawn).to(device)), len(drawn[0])
+        for rows in self.judges:
+            n = min(JUDGES, len(rows))
+            drawn.append(rows[torch.randint(len(rows), (n,), device=rows.device)])
+        return self.task.as_float(torch.cat(drawn).to(self.known.device)), len(drawn[0])
 
     def _reward(
         self,
@@ -206,22 +194,10 @@ class EpisodeLoss:
         slopes = torch.autograd.grad(risk, list(weights.values()), retain_graph=True)
         with torch.no_grad():
             moved = {
-                name: weight - self.trial_step * slope
+                name: weight - self.method.trial_step * slope
                 for (name, weight), slope in zip(weights.items(), slopes, strict=True)
             }
             kept = {name: held.clone() for name, held in classifier.named_buffers()}
             x, n = judges
             logits = cast(Tensor, functional_call(classifier, {**moved, **kept}, (x,)))
-        return pu_accuracy(logits[:n].float(), logits[n:].float(), self.prior)
-
-
-@dataclass(eq=False)
-class WarmUp(Hook):
-    """Let the selector draw once it can tell U from P."""
-
-    loss: EpisodeLoss
-    share: float
-
-    def on_epoch_start(self, state: TrainState) -> None:
-        """Begin to explore after the warm-up."""
-        self.loss.exploring = state.epoch >= self.share * state.config.epochs
+        return pu_accuracy(logits[:n].float(), logits[n:].float(), self.task.prior)

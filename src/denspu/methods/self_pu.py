@@ -6,8 +6,7 @@ Positive-Unlabeled Training", ICML 2020.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -75,9 +74,8 @@ class SelfPU(DeepPriorPU):
             len(task.rows),
             task.prior,
         )
-        loss = SchoolLoss(task.as_float, self.alpha, self.consistency)
-        hook = Timetable(self, task, school, paces)
-        self.history_ = task.train(school, loss, "self_pu", hooks=[hook])
+        lessons = Lessons(self, task, school, paces)
+        self.history_ = task.train(school, lessons, "self_pu")
         self.module_ = MeanLogit(school.teachers)
         self.trusted_ = [int(n) for n in school.trusted.sum(1)]
 
@@ -108,14 +106,10 @@ class School(nn.Module):
         self.students = nn.ModuleList(students)
         self.teachers = nn.ModuleList([frozen(teacher) for teacher in teachers])
         n = len(students)
-        self.trusted: Tensor
-        self.target: Tensor
-        self.prior: Tensor
-        self.together: Tensor
-        self.register_buffer("trusted", torch.zeros(n, n_rows))
-        self.register_buffer("target", torch.zeros(n, n_rows))
-        self.register_buffer("prior", torch.full((n,), prior))
-        self.register_buffer("together", torch.zeros(()))
+        self.trusted = nn.Buffer(torch.zeros(n, n_rows))
+        self.target = nn.Buffer(torch.zeros(n, n_rows))
+        self.prior = nn.Buffer(torch.full((n,), prior))
+        self.together = nn.Buffer(torch.zeros(()))
 
     def train(self, mode: bool = True) -> School:
         """Switch the students; teachers always answer as they would in the end."""
@@ -148,64 +142,47 @@ class MeanLogit(nn.Module):
         return torch.stack(answers).mean(0)
 
 
-@dataclass
-class SchoolLoss:
-    """The sum of the students' losses, and how far they are from each other."""
+class Lessons(Hook):
+    """The sum of the students' losses, and how far they are from each other.
 
-    as_float: Callable[[Tensor], Tensor]
-    alpha: float
-    consistency: float
+    Also when trusted sets are chosen, and when students and teachers begin to agree.
+    """
+
+    def __init__(
+        self, method: SelfPU, task: Task, school: School, paces: tuple[float, float]
+    ) -> None:
+        self.method, self.task, self.school = method, task, school
+        self.paces = paces
+        self.choices: dict[int, float] = {}
+        self.first_together = 0
+        self.steps_together = 0
+        unknown = ~np.isin(task.unlabeled, task.known_negative)
+        self.candidates = task.unlabeled[unknown]
 
     def __call__(self, module: nn.Module, batch: Batch) -> Mapping[str, Tensor]:
         """Return the loss of one batch and its terms."""
         school = cast(School, module)
         positive, pool, _, numbers = batch
-        x = self.as_float(torch.cat([positive, pool]))
+        x = self.task.as_float(torch.cat([positive, pool]))
         logits = school(x).float()
         taught = school.taught(x).float()
-        own = [
-            self_paced_risk(
-                logits[i, : len(positive)],
-                logits[i, len(positive) :],
-                school.target[i][numbers],
-                school.trusted[i][numbers],
-                school.prior[i],
-            )
-            for i in range(len(logits))
-        ]
-        apart = [
-            agreeing(own[i], disagreement(logits[i], logits[1 - i]), self.alpha)
-            for i in range(len(logits))
-        ]
-        behind = [disagreement(logits[i], taught[i]) for i in range(len(logits))]
+        own, apart, behind = [], [], []
+        for i, (first, second) in enumerate(zip(logits, logits.flip(0), strict=True)):
+            of_p, of_pool = first[: len(positive)], first[len(positive) :]
+            trusted, target = school.trusted[i][numbers], school.target[i][numbers]
+            own.append(self_paced_risk(of_p, of_pool, target, trusted, school.prior[i]))
+            difference = disagreement(first, second)
+            apart.append(agreeing(own[i], difference, self.method.alpha))
+            behind.append(disagreement(first, taught[i]))
         risk = torch.stack(own).sum()
         students, teachers = torch.stack(apart).sum(), torch.stack(behind).sum()
-        agreement = school.together * self.consistency * (students + teachers)
+        agreement = school.together * self.method.consistency * (students + teachers)
         return {
             "loss": risk + agreement,
             "risk": risk,
             "students": students,
             "teachers": teachers,
         }
-
-
-@dataclass(eq=False)
-class Timetable(Hook):
-    """When trusted sets are chosen, and when students and teachers begin to agree."""
-
-    method: SelfPU
-    task: Task
-    school: School
-    paces: tuple[float, float]
-
-    def __post_init__(self) -> None:
-        self.choices: dict[int, float] = {}
-        self.first_together = 0
-        self.steps_together = 0
-        known = set(self.task.known_negative.tolist())
-        self.candidates = np.array(
-            [row for row in self.task.unlabeled if row not in known], dtype=np.int64
-        )
 
     def on_train_start(self, state: TrainState) -> None:
         """Settle the epochs of the choices, and trust what is known."""
@@ -219,8 +196,9 @@ class Timetable(Hook):
             for k in range(REBUILDS)
         }
         self.first_together = last
+        nobody = torch.empty(0, dtype=torch.long, device=self.school.trusted.device)
         for student in range(len(self.paces)):
-            self._trust(student, self._none(), self._none())
+            self._trust(student, nobody, nobody)
 
     def on_epoch_start(self, state: TrainState) -> None:
         """Choose anew, and let the teachers begin where the students are."""
@@ -275,6 +253,3 @@ class Timetable(Hook):
         left = pool - len(positive) - len(negative) - len(known)
         share = (self.task.prior * pool - len(positive)) / max(left, 1)
         school.prior[student] = min(max(share, SMALLEST), 1 - SMALLEST)
-
-    def _none(self) -> Tensor:
-        return torch.empty(0, dtype=torch.long, device=self.school.trusted.device)

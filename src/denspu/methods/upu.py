@@ -7,6 +7,7 @@ ICML 2015.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -29,19 +30,6 @@ from denspu.training import Hook, TrainState
 
 SMALL_IMAGE = 16
 """Images up to this many pixels a side are taken as vectors by ``network="auto"``."""
-
-
-@dataclass(eq=False)
-class StopBelow(Hook):
-    """End training once the mean risk of an epoch is below a limit."""
-
-    limit: float
-
-    def on_epoch_end(self, state: TrainState) -> None:
-        """Compare the epoch that has ended."""
-        risk = state.history.last["loss"]
-        if risk < self.limit:
-            state.stop = f"risk {risk:.3g} below {self.limit:g}"
 
 
 class UPU(DeepPriorPU):
@@ -100,9 +88,9 @@ class UPU(DeepPriorPU):
         def risk(positive: Tensor, pool: Tensor) -> Tensor:
             return unbiased(*risk_parts(positive, pool, task.prior))
 
-        hooks = [] if self.stop_below is None else [StopBelow(self.stop_below)]
         self.module_ = task.network()
-        self.history_ = task.train(self.module_, task.loss(risk), "upu", hooks=hooks)
+        hook = StopBelow(self.stop_below)
+        self.history_ = task.train(self.module_, task.loss(risk), "upu", hooks=[hook])
 
     def _wants_kernel(self, task: Task) -> bool:
         if self.network != "auto":
@@ -114,6 +102,19 @@ class UPU(DeepPriorPU):
         if isinstance(self.network, str) and self.network == "kernel":
             return nn.Identity  # not asked for: the kernel is no network
         return super()._builder(shape)
+
+
+class StopBelow(Hook):
+    """End training once the mean risk of an epoch is below a limit."""
+
+    def __init__(self, limit: float | None) -> None:
+        self.limit = -math.inf if limit is None else limit
+
+    def on_epoch_end(self, state: TrainState) -> None:
+        """Compare the epoch that has ended."""
+        risk = state.history.last["loss"]
+        if risk < self.limit:
+            state.stop = f"risk {risk:.3g} below {self.limit:g}"
 
 
 # --- kernel ---

@@ -21,7 +21,7 @@ from denspu._typing import FloatArray, Scenario
 from denspu.losses import beta_share, consistency, log_phi, mixed, variational
 from denspu.methods._deep import Auto, DeepPU
 from denspu.methods._evidence import POSITIVE, scenario_setting, validation_setting
-from denspu.methods._task import Split, Task
+from denspu.methods._task import Task
 from denspu.training import KeepBest
 from denspu.training.batches import Batch, InParts, in_parts
 
@@ -36,7 +36,6 @@ class VPULoss(InParts):
     as_float: Callable[[Tensor], Tensor]
     weight: float
     alpha: float
-    parts: int = 1
 
     def __call__(self, module: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Return the loss; one pass, so that all rows share their statistics."""
@@ -97,15 +96,7 @@ class VPU(DeepPU):
     weight_decay: float = setting(0.0)
 
     def _learn(self, task: Task) -> None:
-        split = task.split_off(self.validation, "vpu")
-        changes: dict[str, Any] = {}
-        hooks = []
-        positive, pool = task.positive, task.pool
-        if split is not None:
-            positive, pool = split.positive, split.pool
-            held = (split.held_positive, split.held_pool)
-            hooks = [task.keep_best(held, held_out_loss)]
-            changes["plateau"] = KeepBest.patience(self.patience)
+        (positive, pool), held = task.split_off(self.validation, "vpu")
         size = min(task.batch_size, len(pool))
         self.module_ = task.network()
         self.history_ = task.train(
@@ -113,24 +104,23 @@ class VPU(DeepPU):
             VPULoss(task.as_float, self.mixup_weight, self.mixup_alpha),
             "vpu",
             batches=task.batches(
-                positive=positive,
-                pool=pool,
+                positive,
+                pool,
                 batch_size=size,
                 n_positive=size,
                 steps=self.epoch_steps,
             ),
-            hooks=hooks,
+            hooks=task.keep_best(held, held_out_loss),
             betas=(0.5, 0.99),
-            **changes,
+            plateau=KeepBest.patience(self.patience) if held else None,
         )
-        self.top_ = self._top(task, split)
-
-    def _top(self, task: Task, split: Split | None) -> float:
-        """Return the log Φ that counts as certainty."""
-        if self.top == "positives" and split is not None:
-            phi = expit(task.logits(self.module_, split.held_positive))
-            return float(np.log(max(phi.mean(), np.finfo(float).tiny)))
-        return float(log_expit(task.logits(self.module_, task.unlabeled)).max())
+        if self.top == "positives" and held:
+            phi = expit(task.logits(self.module_, held[0]))
+            self.top_ = float(np.log(max(phi.mean(), np.finfo(float).tiny)))
+        else:
+            self.top_ = float(
+                log_expit(task.logits(self.module_, task.unlabeled)).max()
+            )
 
     def _decide(self, X: Any) -> FloatArray:
         return log_odds(log_expit(self._logits(X)) - self.top_)

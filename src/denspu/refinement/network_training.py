@@ -171,7 +171,6 @@ class _PositivesAndBatch(InParts):
     as_float: Callable[[Tensor], Tensor]
     views: Callable[[Tensor], Tensor]
     positives: Tensor
-    parts: int = 1
 
     def logits(self, module: nn.Module, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logits of the positives and of the batch."""
@@ -214,7 +213,6 @@ class LabelLoss(InParts):
     as_float: Callable[[Tensor], Tensor]
     views: Callable[[Tensor], Tensor]
     mixup: bool
-    parts: int = 1
 
     def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         """Return the loss of one batch."""

@@ -261,7 +261,7 @@ def in_parts(module: nn.Module, x: Tensor, parts: int) -> Tensor:
 class InParts:
     """A loss that can be computed in more parts, for less memory."""
 
-    parts: int
+    parts = 1
 
     def use_less_memory(self) -> bool:
         """Take twice as many parts."""
