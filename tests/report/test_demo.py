@@ -11,8 +11,8 @@ from matplotlib.image import imread
 from rich.console import Console
 
 from denspu import load_dataset
+from denspu._progress import SPACE
 from denspu.report import demo
-from denspu.report.text import SPACE
 from denspu.report.words import figure_words, stage_sentence
 
 NAMES = ["overview", "latent-map", "score-histogram", "most-and-least-normal"]

@@ -25,11 +25,10 @@ from tests.report.run_cases import (
     table_run,
 )
 
-from denspu._progress import Stage
+from denspu._progress import SPACE, Stage
 from denspu.exceptions import MissingDependencyError
 from denspu.report import drawings, items, run
 from denspu.report.run import page_json, render, write_run_report
-from denspu.report.text import SPACE
 from denspu.report.words import headline
 from denspu.runs.folder import Check, Copy, Count, Curve, SkippedItem
 

@@ -11,9 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 from tests.report.run_cases import run_of
 
+from denspu import _progress as text
 from denspu._progress import Stage
 from denspu.data import Items
-from denspu.report import text, words
+from denspu.report import words
 from denspu.runs import RunOptions
 from denspu.runs.folder import Check, Count, Prior, Promise
 

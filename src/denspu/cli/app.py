@@ -10,7 +10,7 @@ import inspect
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from inspect import Parameter
 from pathlib import Path
@@ -24,8 +24,6 @@ from denspu.exceptions import DensPUError, InvalidParameterError, did_you_mean
 from denspu.runs.options import HOW_THRESHOLD, Reading, RunOptions
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from denspu._registry import Entry
 
 TITLES = {
@@ -73,18 +71,15 @@ def takes(cls: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
         if get_origin(kind) is Mapping:
             kind, default = list[str] | None, None
         shown = Annotated[kind, typer.Option(*names, **look)]  # type: ignore[valid-type]
-        options.append(
-            Parameter(
-                one.name, Parameter.KEYWORD_ONLY, default=default, annotation=shown
-            )
-        )
+        named = Parameter(one.name, Parameter.KEYWORD_ONLY, annotation=shown)
+        options.append(named.replace(default=default))
 
     def dressed(verb: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(verb, eval_str=True)
         own = [p for p in signature.parameters.values() if p.name != "given"]
-        first = [p for p in own if p.kind is not Parameter.KEYWORD_ONLY]
-        last = [p for p in own if p.kind is Parameter.KEYWORD_ONLY]
-        both = signature.replace(parameters=[*first, *options, *last])
+        own.sort(key=lambda p: p.kind)  # those behind the star come last
+        first = sum(p.kind is not Parameter.KEYWORD_ONLY for p in own)
+        both = signature.replace(parameters=[*own[:first], *options, *own[first:]])
         verb.__signature__ = both  # type: ignore[attr-defined]
         return verb
 
@@ -186,12 +181,10 @@ def predict(
     """
     from denspu.runs.predict import predict_files
 
-    shown = sys.stderr.isatty()
-
     def tell(done: int, skipped: int) -> None:
-        if shown:
-            print(f"\r{done:,} scored, {skipped:,} skipped", end="", file=sys.stderr)
+        print(f"\r{done:,} scored, {skipped:,} skipped", end="", file=sys.stderr)
 
+    shown = sys.stderr.isatty()
     found = predict_files(
         _model_folder(model),
         source,
@@ -201,7 +194,7 @@ def predict(
         threshold=threshold,
         overwrite=overwrite,
         reading=Reading(**given),
-        tell=tell,
+        tell=tell if shown else None,
     )
     if shown:
         print("\r\033[K", end="", file=sys.stderr)
@@ -365,25 +358,16 @@ def _value(text: str) -> Any:
 # --- what there is --------------------------------------------------------------------
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"denspu {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_print_version,
-            is_eager=True,
-            help="Show the version and stop.",
-        ),
+        bool, typer.Option("--version", help="Show the version and stop.")
     ] = False,
 ) -> None:
     """Learn from some positive examples and a pile of unlabelled ones."""
+    if version:
+        print(f"denspu {__version__}")
+        raise typer.Exit
 
 
 @app.command()
@@ -420,8 +404,9 @@ def list_(
     if json:
         print_json([entry.facts() for entry in entries])
         return
-    groups = [[e for e in entries if e.kind == one] for one in KINDS]
-    _print_tables(_entries_table(group) for group in groups if group)
+    for one in KINDS:
+        if group := [entry for entry in entries if entry.kind == one]:
+            _print_table(TITLES[one], _columns_of(group))
 
 
 @data_app.command("get")
@@ -462,21 +447,11 @@ def data_info(
         ],
         "licence": [one["licence"] for one in facts],
     }
-    _print_tables([_table(f"Data sets (cache: {data_home()})", columns)])
+    _print_table(f"Data sets (cache: {data_home()})", columns)
 
 
-# --- tables --------------------------------------------------------------------------
-
-
-def _print_tables(tables: Iterable[Table]) -> None:
-    from rich.console import Console
-
-    Console().print(*tables, sep="\n")
-
-
-def _entries_table(entries: Sequence[Entry]) -> Table:
-    """Return the entries of one kind."""
-    kind = entries[0].kind
+def _columns_of(entries: Sequence[Entry]) -> dict[str, list[str]]:
+    """Return what is shown of the entries of one kind."""
     columns = {
         "key": [e.key for e in entries],
         "what it does, and where it comes from": [
@@ -485,12 +460,12 @@ def _entries_table(entries: Sequence[Entry]) -> Table:
     }
     if any(e.inputs != ("embedding",) for e in entries):
         columns["takes"] = [", ".join(e.inputs) for e in entries]
-    if kind == "method":
-        columns["assumes, needs, uses"] = [_needs(e) for e in entries]
-    return _table(TITLES[kind], columns)
+    if entries[0].kind == "method":
+        columns["assumes, needs, uses"] = [", ".join(_needs(e)) for e in entries]
+    return columns
 
 
-def _needs(entry: Entry) -> str:
+def _needs(entry: Entry) -> list[str]:
     """Return a method's facts in a few words."""
     words = [
         entry.assumption,
@@ -499,26 +474,23 @@ def _needs(entry: Entry) -> str:
         "a network" if entry.deep else None,
         "known negatives" if entry.uses_known_negatives else None,
     ]
-    return ", ".join(word for word in words if word)
+    return [word for word in words if word]
 
 
-def _table(title: str, columns: Mapping[str, Sequence[str]]) -> Table:
+def _print_table(title: str, columns: Mapping[str, Sequence[str]]) -> None:
     from rich import box
+    from rich.console import Console
     from rich.table import Table
 
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
-    )
+    look: dict[str, Any] = {"title_justify": "left", "title_style": "bold"}
+    table = Table(title=title, box=box.SIMPLE_HEAD, **look)
     for number, name in enumerate(columns):
-        table.add_column(
-            name,
-            style=None if number else "cyan",
-            no_wrap=name in SHORT_COLUMNS,
-            overflow="fold",
-        )
+        short = name in SHORT_COLUMNS
+        style = None if number else "cyan"
+        table.add_column(name, style=style, no_wrap=short, overflow="fold")
     for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
-    return table
+    Console().print(table)
 
 
 # --- errors --------------------------------------------------------------------------

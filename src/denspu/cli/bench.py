@@ -29,6 +29,7 @@ Records = Annotated[
         "of specs.",
     ),
 ]
+Only = typer.Option(help="Only this one; may be repeated.")
 
 
 def with_records(specs: list[Path], records: Path | None) -> list[tuple[Spec, Path]]:
@@ -75,15 +76,9 @@ def run(
     encoders: Annotated[
         Path, typer.Option(help="Folder of the encoders that rows share.")
     ] = Path("encoders"),
-    seed: Annotated[
-        list[int] | None, typer.Option(help="Only this seed; may be repeated.")
-    ] = None,
-    row: Annotated[
-        list[str] | None, typer.Option(help="Only this row; may be repeated.")
-    ] = None,
-    task: Annotated[
-        list[str] | None, typer.Option(help="Only this task; may be repeated.")
-    ] = None,
+    seed: Annotated[list[int] | None, Only] = None,
+    row: Annotated[list[str] | None, Only] = None,
+    task: Annotated[list[str] | None, Only] = None,
     retry: Annotated[
         bool, typer.Option(help="Run cells again whose record is an error.")
     ] = False,

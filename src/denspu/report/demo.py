@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 from sklearn.metrics import roc_auc_score
 
-from denspu._progress import Stages
+from denspu._progress import SPACE, Stages
 from denspu.data import load_dataset, make_pu
 from denspu.methods.dens_pu import DensPU
 from denspu.metrics import oracle_metrics
@@ -32,7 +32,6 @@ from denspu.report.charts import (
     roles_of,
 )
 from denspu.report.style import new_figure, save, styled
-from denspu.report.text import SPACE
 from denspu.report.words import figure_words, stage_sentence
 
 if TYPE_CHECKING:

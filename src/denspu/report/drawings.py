@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from denspu._typing import FloatArray, IntArray
-from denspu.report.items import Shower, data_uri
-from denspu.report.text import (
+from denspu._progress import (
     chance,
     is_number,
     number,
@@ -25,6 +23,8 @@ from denspu.report.text import (
     shorten,
     whole,
 )
+from denspu._typing import FloatArray, IntArray
+from denspu.report.items import Shower, data_uri
 from denspu.runs.folder import Curve, IfShare, RunRows
 
 Chart = dict[str, Any]

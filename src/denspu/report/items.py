@@ -11,10 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu
 
-from denspu._typing import FloatArray
-from denspu.data import Items
-from denspu.data.kinds import kind_of
-from denspu.report.text import (
+from denspu._progress import (
     chance,
     clean,
     number,
@@ -22,6 +19,9 @@ from denspu.report.text import (
     shorten,
     whole,
 )
+from denspu._typing import FloatArray
+from denspu.data import Items
+from denspu.data.kinds import kind_of
 from denspu.report.words import noun
 from denspu.runs.folder import RunFacts, RunRows
 

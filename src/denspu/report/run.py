@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from denspu import _progress as text
 from denspu._files import write_text
 from denspu.exceptions import MissingDependencyError
-from denspu.report import text, words
+from denspu.report import words
 from denspu.report.drawings import (
     curve_charts,
     histogram,

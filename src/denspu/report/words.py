@@ -7,23 +7,25 @@ Nothing here needs jinja2 or matplotlib.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from denspu._progress import does, many
-from denspu.data.kinds import kind_of
-from denspu.report.text import (
+from denspu._progress import (
     SPACE,
     count_range,
     digits,
+    does,
     estimate,
     is_number,
+    many,
     number,
     percent,
     percent_range,
     readable,
     whole,
 )
+from denspu.data.kinds import kind_of
 
 if TYPE_CHECKING:
     from denspu._progress import Stage
@@ -472,59 +474,52 @@ def sensitivity_words(rows: Sequence[IfShare], kind: str) -> str:
 # --- how it was made ----------------------------------------------------------------
 
 
+STAGES = {
+    "read": "The files were read.",
+    "encode": "{positives} labelled and {unlabeled} unlabelled {things} became "
+    "{dimension:number} each ({encoder}).",
+    "densify": "{embeddings} points between labelled positives filled the gaps "
+    "({densifier}).",
+    "boundary": "A boundary was drawn around the positives ({detector}). "
+    "{predicted_inlier} unlabelled {things} lie inside, {leftovers} outside.",
+    "label": "Where labelled positives are dense along the boundary's score, so are "
+    "the others: a first guess says {prior_in_unlabeled} of the unlabelled {things} "
+    "are positive.",
+    "refine": "The guess was refined by training ({refiner}), {rounds:round}. "
+    "{called_positive} of the unlabelled {things} are called positive; the estimate "
+    "of how many are is {prior_in_unlabeled} ({prior_interval}).",
+    "select": "The {negatives} {things} least like the positives are taken as "
+    "negatives.",
+    "classify": "A classifier learned to tell the {positives} positives from the "
+    "{negatives} negatives ({classifier}).",
+    "fit": "The model was trained.",
+}
+"""What a stage did, by its name: filled with its facts, and with what items are."""
+NOTHING_ADDED = "Nothing was added: the boundary is drawn around the positives."
+
+
+class _Amount(int):
+    """A number of things: ``{n}`` is ``1,240``, ``{n:round}`` is ``1,240 rounds``."""
+
+    def __format__(self, noun: str) -> str:
+        return many(self, noun) if noun else whole(self)
+
+
 def stage_sentence(stage: Stage, kind: str) -> str:
     """Return what a stage did, in one or two sentences; nothing of unknown ones."""
+    if stage.name == "densify" and not stage.facts.get("embeddings", 1):
+        return NOTHING_ADDED
+    told: dict[str, Any] = {"things": noun(kind)}
+    for name, value in stage.facts.items():
+        if isinstance(value, Integral):
+            told[name] = _Amount(value)
+        elif isinstance(value, Real):
+            told[name] = percent(float(value))
+        elif isinstance(value, str):
+            told[name] = part(value)
+        elif isinstance(value, Sequence) and len(value) == 2:
+            told[name] = percent_range(*value)
     try:
-        return _stage_sentence(stage.name, stage.facts, noun(kind))
+        return STAGES.get(stage.name, "").format_map(told)
     except KeyError:  # a stage of that name, but of another method
         return ""
-
-
-def _stage_sentence(name: str, told: Mapping[str, Any], things: str) -> str:
-    if name == "read":
-        return "The files were read."
-    if name == "encode":
-        return (
-            f"{whole(told['positives'])} labelled and {whole(told['unlabeled'])} "
-            f"unlabelled {things} became {many(told['dimension'], 'number')} each "
-            f"({part(told['encoder'])})."
-        )
-    if name == "densify":
-        if not told["embeddings"]:
-            return "Nothing was added: the boundary is drawn around the positives."
-        return (
-            f"{whole(told['embeddings'])} points between labelled positives filled the "
-            f"gaps ({part(told['densifier'])})."
-        )
-    if name == "boundary":
-        return (
-            f"A boundary was drawn around the positives ({part(told['detector'])}). "
-            f"{whole(told['predicted_inlier'])} unlabelled {things} lie inside, "
-            f"{whole(told['leftovers'])} outside."
-        )
-    if name == "label":
-        return (
-            "Where labelled positives are dense along the boundary's score, so are the "
-            f"others: a first guess says {percent(told['prior_in_unlabeled'])} of the "
-            f"unlabelled {things} are positive."
-        )
-    if name == "refine":
-        return (
-            f"The guess was refined by training ({part(told['refiner'])}), "
-            f"{many(told['rounds'], 'round')}. "
-            f"{percent(told['called_positive'])} of the unlabelled {things} are called "
-            "positive; the estimate of how many are is "
-            f"{percent(told['prior_in_unlabeled'])} "
-            f"({percent_range(*told['prior_interval'])})."
-        )
-    if name == "select":
-        return (
-            f"The {whole(told['negatives'])} {things} least like the positives are "
-            "taken as negatives."
-        )
-    if name == "classify":
-        return (
-            f"A classifier learned to tell the {whole(told['positives'])} positives "
-            f"from the {whole(told['negatives'])} negatives ({told['classifier']})."
-        )
-    return "The model was trained." if name == "fit" else ""
