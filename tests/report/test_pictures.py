@@ -18,7 +18,7 @@ from denspu.report import (
     roles_of,
     save,
 )
-from denspu.report.charts import draw_most_and_least_normal, draw_score_histogram
+from denspu.report.demo import draw_most_and_least_normal, draw_score_histogram
 from denspu.report.style import ROLES
 from denspu.runs.fit import project
 
@@ -147,7 +147,7 @@ def test_most_and_least_normal_falls_in_reading_order():
     scores = np.random.default_rng(0).permutation(20).astype(float)
     images = np.ones((20, 2, 2)) * scores[:, None, None]
     figure = new_figure()
-    draw_most_and_least_normal(figure, images, scores, [f"{s:g}" for s in scores], 4)
+    draw_most_and_least_normal(figure, images, scores, [f"{s:g}" for s in scores])
     captions = [axes.get_xlabel() for axes in figure.axes]
     assert captions == [*map(str, range(19, 11, -1)), *map(str, range(7, -1, -1))]
     light = [np.asarray(a.images[0].get_array()).mean() for a in figure.axes]

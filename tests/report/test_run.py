@@ -27,7 +27,7 @@ from tests.report.run_cases import (
 
 from denspu._progress import SPACE, Stage
 from denspu.exceptions import MissingDependencyError
-from denspu.report import drawings, items, run
+from denspu.report import parts, run
 from denspu.report.run import page_json, render, write_run_report
 from denspu.report.words import headline
 from denspu.runs.folder import Check, Copy, Count, Curve, SkippedItem
@@ -301,7 +301,7 @@ def test_table_holds_all_items_by_rank(kind):
 
 
 def test_a_long_table_keeps_the_top_and_the_threshold(monkeypatch):
-    monkeypatch.setattr(items, "MOST_ROWS", 40)
+    monkeypatch.setattr(parts, "MOST_ROWS", 40)
     text = render(*run_of("embedding"))
     data = items_of(text)
     assert len(data["rank"]) == 40
@@ -345,7 +345,7 @@ def test_texts_are_excerpts_with_the_whole_text_folded():
 
 def test_a_table_shows_telling_columns_dates_and_gaps():
     facts, rows = fresh("table")
-    named = items.telling_columns(rows)
+    named = parts.telling_columns(rows)
     assert "seen on" in named
     assert "ward" not in named
     assert len(named) == 6
@@ -383,11 +383,11 @@ def test_images_of_more_bits_are_as_bright_as_others():
 def test_thumbnails_of_every_form(dtype, shape):
     image = np.zeros(shape, dtype=dtype)
     image[:, : shape[1] // 2] = 255 if dtype is np.uint8 else 0.5
-    ends = items.brightness_of(image[None])
-    shown = items.picture(items.in_8_bits(image, *ends))
+    ends = parts.brightness_of(image[None])
+    shown = parts.picture(parts.in_8_bits(image, *ends))
     made = Image.open(BytesIO(b64decode(shown["uri"].split(",")[1])))
     assert made.size == (shown["width"], shown["height"])
-    assert max(made.size) == min(shape[1], items.SIDE)
+    assert max(made.size) == min(shape[1], parts.SIDE)
     grey = np.asarray(made.convert("L"))
     assert grey[10, 3] > 250
     assert grey[10, -3] < 5
@@ -395,7 +395,7 @@ def test_thumbnails_of_every_form(dtype, shape):
 
 def test_histogram_counts_each_score_once_on_its_side_of_the_threshold():
     U = np.r_[np.linspace(-1, 1, 201), -50.0, 50.0]
-    found = drawings.histogram(np.array([0.5, 0.6]), U, 0.0)
+    found = parts.histogram(np.array([0.5, 0.6]), U, 0.0)
     counted = [
         [
             int(n.replace(",", ""))
@@ -410,15 +410,15 @@ def test_histogram_counts_each_score_once_on_its_side_of_the_threshold():
 
 
 def test_ticks_are_round_numbers_inside():
-    marks = [t["label"] for t in drawings.ticks(-0.03, 0.41)]
+    marks = [t["label"] for t in parts.ticks(-0.03, 0.41)]
     assert marks == ["0.0", "0.1", "0.2", "0.3", "0.4"]
-    assert len(drawings.ticks(1.0, 1.0)) == 1
+    assert len(parts.ticks(1.0, 1.0)) == 1
 
 
 def test_scores_have_as_many_decimals_as_tell_them_apart():
     cases = {(-20, 14.5): 2, (0.1, 0.9): 4, (0, 30_000): 0, (1, 1): 2, (): 2}
     for scores, wanted in cases.items():
-        assert items.decimals(np.array(scores, dtype=float)) == wanted
+        assert parts.decimals(np.array(scores, dtype=float)) == wanted
 
 
 # --- colours ------------------------------------------------------------------------

@@ -373,16 +373,14 @@ def _root(
 @app.command()
 def demo(
     out: Annotated[
-        Path, typer.Option(help="Folder for the pictures.", file_okay=False)
+        Path, typer.Option(help="Folder for the picture.", file_okay=False)
     ] = Path("denspu-demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Run Dens-PU on handwritten digits and show what each stage did."""
-    from rich.console import Console
+    from denspu.report.demo import lines_of, run_demo
 
-    from denspu.report.demo import render_demo, run_demo
-
-    render_demo(run_demo(out, random_state=seed), Console())
+    print(*lines_of(run_demo(out, random_state=seed)), sep="\n")
 
 
 @app.command("list")

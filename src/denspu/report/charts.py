@@ -1,4 +1,4 @@
-"""Pictures of a fit: the map of embeddings, distributions, rows of thumbnails.
+"""Pictures of a fit: the map of embeddings, and distributions.
 
 A ``draw_...`` draws into a figure or a part of one.
 """
@@ -17,12 +17,8 @@ from numpy.typing import NDArray
 from denspu._typing import FloatArray
 from denspu._validation import check_embedding, validate_labels
 from denspu.exceptions import InvalidInputError, did_you_mean
-from denspu.report.drawings import bin_edges
 from denspu.report.style import (
-    BLUE,
     CYCLE,
-    GREY,
-    INK,
     ROLES,
     bare,
     legend_below,
@@ -168,40 +164,6 @@ def _frame(axes: Axes, points: FloatArray) -> None:
 # --- distributions ------------------------------------------------------------------
 
 
-def draw_score_histogram(
-    figure: FigureBase, positive: FloatArray, unlabeled: FloatArray, threshold: float
-) -> None:
-    """Draw how normal held-out positives and images of U are, and the threshold."""
-    axes: Axes = figure.subplots()
-    axes.set_title("How normal is each image?")
-    edges = bin_edges([positive, unlabeled], threshold)
-    held = f"labelled positives, held out ({len(positive):,})"
-    draw_density(axes, unlabeled, edges, GREY, f"unlabelled ({len(unlabeled):,})")
-    draw_density(axes, positive, edges, BLUE, held)
-    axes.axvline(threshold, color=INK, linewidth=1.2, linestyle=(0, (4, 2)))
-    axes.set(xlim=(edges[0], edges[-1]), yticks=[])
-    axes.set_xlabel("normality (higher = more like positives)")
-    axes.spines["left"].set_visible(False)
-    axes.margins(y=0.3)
-    outside = int((unlabeled < threshold).sum())
-    for side, shift, text in (
-        ("right", -4, f"outside\n{outside:,} of U"),
-        ("left", 4, f"inside\n{len(unlabeled) - outside:,} of U"),
-    ):
-        axes.annotate(
-            text,
-            (threshold, 1),
-            xytext=(shift, -1),
-            xycoords=axes.get_xaxis_transform(),
-            textcoords="offset points",
-            ha=side,
-            va="top",
-            color=INK,
-            fontsize=7.5,
-        )
-    legend_below(axes, 36, handlelength=1.2)
-
-
 def draw_density(
     axes: Axes,
     values: FloatArray,
@@ -243,28 +205,3 @@ def lambda_distributions(panels: Mapping[str, Mapping[str, Any]]) -> Figure:
             legend_below(axes, 36, handlelength=1.2)
         row[0].set_ylabel("density")
     return figure
-
-
-# --- thumbnails ---------------------------------------------------------------------
-
-
-def draw_most_and_least_normal(
-    figure: FigureBase, images: Any, scores: FloatArray, captions: Sequence[str], n: int
-) -> None:
-    """Draw the 8 most normal images above the 8 least normal ones, ``n`` in a row.
-
-    In reading order normality falls: the first is the most normal of all, the last the
-    least.
-    """
-    pixels = images / images.max()
-    order = np.argsort(-scores, kind="stable")
-    halves: Any = figure.subfigures(2, 1)
-    titles = ("Most normal", "Least normal")
-    for half, title, rows in zip(halves, titles, (order[:8], order[-8:]), strict=True):
-        half.suptitle(title, x=0.01, ha="left")
-        grid = half.subplots(8 // n, n, squeeze=False).ravel()
-        for axes, row in zip(grid, rows, strict=True):
-            bare(axes)
-            # tiny images are easier to read smoothed
-            axes.imshow(pixels[row], vmin=0, vmax=1, interpolation="bicubic")
-            axes.set_xlabel(captions[row], labelpad=2, fontsize=7)

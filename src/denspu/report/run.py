@@ -20,14 +20,16 @@ from denspu import _progress as text
 from denspu._files import write_text
 from denspu.exceptions import MissingDependencyError
 from denspu.report import words
-from denspu.report.drawings import (
+from denspu.report.parts import (
+    Shower,
     curve_charts,
+    galleries,
     histogram,
+    item_table,
     make_map,
     percent_ticks,
     sensitivity_chart,
 )
-from denspu.report.items import Shower, galleries, item_table
 from denspu.runs.folder import RunFacts, RunRows
 
 HERE = Path(__file__).parent

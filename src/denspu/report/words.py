@@ -502,7 +502,7 @@ class _Amount(int):
     """A number of things: ``{n}`` is ``1,240``, ``{n:round}`` is ``1,240 rounds``."""
 
     def __format__(self, noun: str) -> str:
-        return many(self, noun) if noun else whole(self)
+        return many(int(self), noun) if noun else whole(int(self))
 
 
 def stage_sentence(stage: Stage, kind: str) -> str:
