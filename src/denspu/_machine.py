@@ -7,21 +7,18 @@ itself. ``max_seconds`` is turned into epochs early, and recorded.
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 from denspu.exceptions import DeviceError, InvalidParameterError
 
 if TYPE_CHECKING:
     import torch
-
-
-import os
-import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TypeVar
 
 # --- the device ---------------------------------------------------------------------
 

@@ -51,13 +51,9 @@ class Number:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
             return False
         number = float(value)
-        above = number > self.low or (
-            number == self.low and self.closed in ("both", "left")
-        )
-        below = number < self.high or (
-            number == self.high and self.closed in ("both", "right")
-        )
-        return above and below
+        if number in (self.low, self.high):
+            return self.closed in ("both", "left" if number == self.low else "right")
+        return self.low < number < self.high
 
     def __str__(self) -> str:
         return f"a number in {_interval(self.low, self.high, self.closed)}"
@@ -95,8 +91,8 @@ class OneOf:
 
     def allows(self, value: Any) -> bool:
         """Tell whether the value is one of the words."""
-        return any(value is w or (type(value) is type(w) and value == w)
-                   for w in self.words)  # fmt: skip
+        alike = (w for w in self.words if type(value) is type(w))
+        return any(value is word or value == word for word in alike)
 
     def __str__(self) -> str:
         return " or ".join(repr(w) for w in self.words)
@@ -141,11 +137,38 @@ def _interval(low: float, high: float, closed: str) -> str:
 
 def check(argument: str, value: object, *rules: Rule) -> None:
     """Refuse a value that no rule allows."""
-    if not any(rule.allows(value) for rule in rules):
-        allowed = " or ".join(str(rule) for rule in rules)
-        raise InvalidParameterError(
-            f"{argument} must be {allowed}. Got {value!r} instead."
-        )
+    fault = _fault(argument, value, rules)
+    if fault:
+        raise InvalidParameterError(fault)
+
+
+def check_parameters(estimator: Any) -> None:
+    """Compare an estimator's parameters with their rules.
+
+    Raises
+    ------
+    InvalidParameterError
+        Naming each argument, its value and what is allowed.
+    """
+    called = f"parameter of {type(estimator).__name__}"
+    faults = [
+        _fault(f"The {name!r} {called}", getattr(estimator, name), rules)
+        for name, rules in estimator._rules.items()
+        if rules
+    ]
+    if any(faults):
+        raise InvalidParameterError(" ".join(filter(None, faults)))
+
+
+def _fault(what: str, value: Any, rules: tuple[Rule, ...]) -> str:
+    """Say what a value should be; nothing if a rule allows it."""
+    if any(rule.allows(value) for rule in rules):
+        return ""
+    words = [w for rule in rules if isinstance(rule, OneOf) for w in rule.words]
+    names = [word for word in words if isinstance(word, str)]
+    hint = did_you_mean(value, names) if isinstance(value, str) else ""
+    allowed = " or ".join(str(rule) for rule in rules)
+    return f"{what} must be {allowed}. Got {value!r} instead.{hint}"
 
 
 # --- parameters and facts of a class --------------------------------------------------
@@ -252,30 +275,3 @@ def _with_parameters(cls: type) -> str:
     if not mark:
         text, mark, sections = doc.partition("\n\nExamples\n")
     return text + "\n\n" + "\n".join(lines) + mark + sections
-
-
-def check_parameters(estimator: Any) -> None:
-    """Compare an estimator's parameters with their rules.
-
-    Raises
-    ------
-    InvalidParameterError
-        Naming each argument, its value and what is allowed.
-    """
-    faults = []
-    for name, allowed in estimator._rules.items():
-        value = getattr(estimator, name)
-        if not allowed or any(rule.allows(value) for rule in allowed):
-            continue
-        words = [w for r in allowed if isinstance(r, OneOf) for w in r.words]
-        hint = (
-            did_you_mean(value, [w for w in words if isinstance(w, str)])
-            if isinstance(value, str)
-            else ""
-        )
-        faults.append(
-            f"The {name!r} parameter of {type(estimator).__name__} must be "
-            f"{' or '.join(str(r) for r in allowed)}. Got {value!r} instead.{hint}"
-        )
-    if faults:
-        raise InvalidParameterError(" ".join(faults))

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from denspu.exceptions import (
@@ -28,15 +27,9 @@ if TYPE_CHECKING:
     from denspu._random import Randomness
 
 Kind = Literal[
-    "method",
-    "encoder",
-    "densifier",
-    "detector",
-    "selector",
-    "classifier",
-    "refiner",
+    "method", "encoder", "densifier", "detector", "selector", "classifier", "refiner",
     "prior",
-]
+]  # fmt: skip
 KINDS: tuple[str, ...] = get_args(Kind)
 
 
@@ -79,29 +72,22 @@ class Entry:
                     f"{did_you_mean(name, allowed)} It takes: "
                     f"{', '.join(sorted(allowed)) or 'none'}."
                 )
-        nested = {k: v for k, v in parameters.items() if "__" in k}
-        flat = {k: v for k, v in parameters.items() if "__" not in k}
-        part = cls(**{**self.defaults, **flat})
+        nested = {k: parameters.pop(k) for k in list(parameters) if "__" in k}
+        part = cls(**{**self.defaults, **parameters})
         return part.set_params(**nested) if nested else part
 
     def facts(self) -> dict[str, Any]:
         """Return the facts as plain data for JSON and tables."""
-        facts = asdict(self)
-        facts["inputs"] = list(self.inputs)
-        facts["defaults"] = dict(self.defaults)
-        return facts
+        return asdict(self)
 
 
 class Registry:
     """Entries by ``(kind, key)``; keys are unique within a kind."""
 
     def __init__(self, entries: tuple[Entry, ...]) -> None:
-        table: dict[tuple[str, str], Entry] = {}
-        for entry in entries:
-            if (entry.kind, entry.key) in table:
-                raise ValueError(f"{entry.kind} {entry.key!r} is registered twice")
-            table[entry.kind, entry.key] = entry
-        self._table = MappingProxyType(table)
+        self._table = {(entry.kind, entry.key): entry for entry in entries}
+        if len(self._table) < len(entries):
+            raise ValueError("the catalogue names a key twice")
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._table.values())
@@ -121,12 +107,9 @@ class Registry:
         known = self.of_kind(kind)
         if key in known:
             return known[key]
-        elsewhere = [e.kind for e in self if e.key == key]
         hint = did_you_mean(key, known)
-        if elsewhere:
-            hint = (
-                f" {key!r} is {with_article(elsewhere[0])}, not {with_article(kind)}."
-            )
+        for other in (e.kind for e in self if e.key == key):
+            hint = f" {key!r} is {with_article(other)}, not {with_article(kind)}."
         raise UnknownPartError(
             f"There is no {kind} called {key!r}.{hint} "
             f"Known: {', '.join(sorted(known)) or 'none yet'}."
@@ -165,11 +148,11 @@ def resolve_part(value: Any, kind: Kind, *, argument: str) -> Any:
     if isinstance(value, str):
         return registry().get(value, kind).build()
     needed = PART_METHODS[kind]
-    found = [
+    found = all(
         any(callable(getattr(value, name, None)) for name in names.split(" or "))
         for names in needed
-    ]
-    if isinstance(value, type) or not all(found):
+    )
+    if isinstance(value, type) or not found:
         keys = ", ".join(sorted(registry().of_kind(kind)))
         raise InvalidParameterError(
             f"{argument}={value!r} is not {with_article(kind)}: it must be one of "
@@ -178,17 +161,15 @@ def resolve_part(value: Any, kind: Kind, *, argument: str) -> Any:
     return value
 
 
-PART_METHODS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "encoder": ("fit", "transform"),
-        "densifier": ("densify",),
-        "detector": ("fit", "score_samples"),
-        "selector": ("select",),
-        "classifier": ("fit", "decision_function or predict_proba"),
-        "refiner": ("refine", "decision_function"),
-        "prior": ("estimate",),
-    }
-)
+PART_METHODS: Mapping[str, tuple[str, ...]] = {
+    "encoder": ("fit", "transform"),
+    "densifier": ("densify",),
+    "detector": ("fit", "score_samples"),
+    "selector": ("select",),
+    "classifier": ("fit", "decision_function or predict_proba"),
+    "refiner": ("refine", "decision_function"),
+    "prior": ("estimate",),
+}
 
 
 def prepare_part(

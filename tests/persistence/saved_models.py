@@ -3,7 +3,7 @@
 Each model is a FeatureUnion that only holds fitted things: together they name every
 class that a saved model may hold. Networks are narrower than denspu makes them. The
 file of that name beside each says what they answered to ``rows.npz``, and
-``environment.json`` where. They were made on commit 5b24845 by a program that git keeps:
+``environment.json`` where. A program that git keeps made them on commit 5b24845:
 ``git show 6cecae9:tests/persistence/make_models.py``.
 """
 

@@ -191,12 +191,10 @@ def _move(part: Any, device: str | None) -> None:
         saved = vars(part).get(name)
         if not isinstance(saved, str):
             continue
-        if device is not None:
-            wanted = str(resolve_device(device)) if name == "device_" else device
-            setattr(part, name, wanted)
-            continue
+        wanted = device or saved
         try:
-            resolve_device(saved)
+            found = str(resolve_device(wanted))
+            setattr(part, name, found if device and name == "device_" else wanted)
         except DeviceError:
             setattr(part, name, "cpu")
 
@@ -215,11 +213,10 @@ def _refuse_others(model: Any, start: str = "") -> None:
 
 
 def _extra_file(name: str) -> str:
-    file = f"{name}.json"
-    if file not in EXTRAS:
+    if f"{name}.json" not in EXTRAS:
         known = ", ".join(extra.removesuffix(".json") for extra in EXTRAS)
         raise ModelFileError(f"extra={name!r} must be one of {known}.")
-    return file
+    return f"{name}.json"
 
 
 def _check_target(target: Path, overwrite: bool) -> None:
@@ -241,11 +238,10 @@ def _check_target(target: Path, overwrite: bool) -> None:
 
 def _seal(work: Path) -> None:
     """Write the manifest of the files in a folder."""
-    files = {}
-    mode = (work / CONFIG).stat().st_mode
-    for name in (*FILES, *(name for name in EXTRAS if (work / name).is_file())):
-        (work / name).chmod(mode)  # safetensors keeps its file to the owner
-        files[name] = _facts(work / name)
+    names = [name for name in (*FILES, *EXTRAS) if (work / name).is_file()]
+    for name in names:  # safetensors keeps its file to the owner
+        (work / name).chmod((work / CONFIG).stat().st_mode)
+    files = {name: _facts(work / name) for name in names}
     manifest = {"format": FORMAT, "version": VERSION, "files": files}
     (work / MANIFEST).write_bytes(as_json(manifest))
 
@@ -259,12 +255,9 @@ def _facts(path: Path) -> dict[str, Any]:
 
 def _checked(folder: Path) -> dict[str, Any]:
     """Return the manifest's files; refuse a folder that is no whole, sound model."""
-    if folder.is_file():
-        raise ModelFileError(
-            f"{folder} is {_what(folder)}, and a model is a folder. {HOW}"
-        )
     if not folder.is_dir():
-        raise ModelFileError(f"There is no folder {folder}. {HOW}")
+        found = f"is {_what(folder)}, and" if folder.is_file() else "is no folder:"
+        raise ModelFileError(f"{folder} {found} a model is a folder. {HOW}")
     files = _manifest(folder)
     for name, facts in files.items():
         path = folder / name
@@ -294,10 +287,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
             f"{path} says format version {found.get('version')!r:.20}; this denspu "
             f"reads version {VERSION}. Use the denspu that saved it, or a newer one."
         )
-    files = found.get("files")
-    if not isinstance(files, dict):
-        files = {}
-    names = tuple(files)
+    files: dict[str, Any] = found.get("files", {})
+    names = tuple(files) if isinstance(files, dict) else ()
     listed = names[:2] == FILES and set(names[2:]) <= set(EXTRAS)
     if not listed or as_json(found) != path.read_bytes():
         raise ModelFileError(
