@@ -231,45 +231,15 @@ def progress(
     """Show the progress of ``total`` units of work.
 
     Nothing is shown with ``verbose=0``, nor of fewer than ``least`` units. Otherwise a
-    rich bar on a terminal, and at most ten plain lines where the output goes to a file.
+    line that renews itself on a terminal, and at most ten lines where the output goes
+    to a file.
     """
     if not verbose or total < least:
         yield lambda note, n=1: None
-    elif sys.stderr.isatty():
-        with _bar(name, total) as advance:
-            yield advance
-    else:
-        yield _lines(name, total)
-
-
-@contextmanager
-def _bar(name: str, total: int) -> Iterator[Advance]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"{name:<12}", total=total, note="")
-        yield lambda note, n=1: bar.update(task, advance=n, note=note)
-
-
-def _lines(name: str, total: int) -> Advance:
-    done = 0
-    every = max(1, total // _LINES)
-    start = time.monotonic()
-    alone = threading.Lock()
+        return
+    terminal = sys.stderr.isatty()
+    every = 1 if terminal else max(1, total // _LINES)
+    done, start, alone = 0, time.monotonic(), threading.Lock()
 
     def advance(note: str, n: int = 1) -> None:
         nonlocal done
@@ -278,9 +248,14 @@ def _lines(name: str, total: int) -> Advance:
             if done // every > before // every or done == total:
                 spent = _times(time.monotonic() - start, done, total)
                 line = f"{name:<12} {done}/{total} {note} · {spent}"
-                print(line, file=sys.stderr, flush=True)
+                show_line = f"\r{line}\033[K" if terminal else f"{line}\n"
+                print(show_line, end="", file=sys.stderr, flush=True)
 
-    return advance
+    try:
+        yield advance
+    finally:
+        if terminal and done:
+            print(file=sys.stderr)
 
 
 def _times(seconds: float, done: int, total: int) -> str:

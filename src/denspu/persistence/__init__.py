@@ -1,5 +1,5 @@
 """Save and load fitted models: plain JSON and arrays, never a pickle."""
 
-from denspu.persistence.models import load, load_extra, save, size_of, versions
+from denspu.persistence.models import load, load_extra, save, versions
 
-__all__ = ["load", "load_extra", "save", "size_of", "versions"]
+__all__ = ["load", "load_extra", "save", "versions"]

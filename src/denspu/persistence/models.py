@@ -108,14 +108,6 @@ def save(
     return target
 
 
-def size_of(model: Any) -> int:
-    """Return about how many bytes a saved model takes."""
-    writer = Writer()
-    tree = writer.node(model, "model")
-    arrays = sum(array.nbytes for array in writer.arrays.values())
-    return arrays + len(as_json(tree))
-
-
 def load(folder: str | Path, *, device: str | None = None) -> Any:
     """Return a model kept by :func:`save`, ready to predict.
 

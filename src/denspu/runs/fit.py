@@ -47,7 +47,6 @@ from denspu.runs.folder import (
     Promise,
     RunFacts,
     RunRows,
-    SaysWho,
     Threshold,
     WorkFolder,
     WriteReport,
@@ -255,8 +254,11 @@ def _fit(run: _Run, tell: Tell) -> None:
         run.model.fit(run.X, run.y, **run.named)
     if "checkpoint" in run.model.get_params(deep=False):
         run.model.set_params(checkpoint=None)  # it is of this run, not of the model
-    settle_evidence(run.model, run.options.scenario, run.share)
-    if hasattr(run.model, "evidence_"):
+    if hasattr(run.model, "evidence_"):  # the user may know better than the model
+        evidence = replace(run.model.evidence_, scenario=run.options.scenario)
+        if run.share is not None:
+            evidence = with_prior(evidence, run.share)
+        run.model.evidence_ = evidence
         run.model.calibrate()
         if run.options.wish is not None:
             run.model.set_threshold(**run.options.wish.arguments)
@@ -268,9 +270,6 @@ def _fit(run: _Run, tell: Tell) -> None:
 def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
     model, data, options = run.model, run.data, run.options
     prior, count = prior_facts(model, data.counts, run.share)
-    judged = None  # embeddings of held-out positives and of the open items of U
-    if Z is not None:
-        judged = Z[0][run.held], Z[1][~(data.is_copy | data.known_negative)]
     P, U, found = data.P.ids, data.U.ids, data.copies
     copies = [Copy(P[p], U[u], "exact") for p, u in found.exact]
     copies += [Copy(P[p], U[u], "near") for p, u in found.near]
@@ -280,7 +279,16 @@ def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
         "skipped": len(data.skipped),
         "copies": data.counts.known_positive,
     }
-    reading = Stage("read", run.seconds["read"], read)
+    stages = [Stage("read", run.seconds["read"], read)]
+    for one in getattr(model, "stages_", None) or [
+        Stage("fit", run.seconds["fit"], {"method": type(model).__name__})
+    ]:
+        stages.append(Stage(one.name, one.seconds, plain(one.facts)))
+    cut, choice = float(model.threshold_), getattr(model, "threshold_choice_", None)
+    told = f"The cut is the method's own: a score above {cut:g}."
+    threshold = Threshold(cut, "own", None, told)
+    if choice is not None:
+        threshold = Threshold(cut, choice.rule, choice.target, choice.sentence)
     return RunFacts(
         kind=data.P.kind,
         method=options.method,
@@ -297,12 +305,9 @@ def _facts(run: _Run, rows: RunRows, Z: Embeddings) -> RunFacts:
         reading=[*data.reading, *([run.held_told] if run.held.any() else [])],
         prior=prior,
         count=count,
-        threshold=threshold_facts(model),
-        evaluation=model.evaluate() if hasattr(model, "evidence_") else None,
-        sensitivity=sensitivity_of(model, data.counts),
-        checks=checks_of(model, data, judged),
-        lists=lists_of(model),
-        stages=stages_of(model, reading, run.seconds["fit"]),
+        threshold=threshold,
+        **_judged(run, Z),
+        stages=stages,
         curves=curves_of(model),
         warnings=run.said,
         skipped=data.skipped,
@@ -330,14 +335,7 @@ def _how_to_read(run: _Run, facts: RunFacts) -> dict[str, Any]:
     }
 
 
-# --- the share of positives ----------------------------------------------------------
-
-
-def settle_evidence(model: Any, scenario: str, share: float | None) -> None:
-    """Put into the evidence what the user knows better than the model."""
-    if hasattr(model, "evidence_"):
-        evidence = replace(model.evidence_, scenario=scenario)
-        model.evidence_ = evidence if share is None else with_prior(evidence, share)
+# --- what the model says -------------------------------------------------------------
 
 
 def prior_facts(
@@ -345,16 +343,14 @@ def prior_facts(
 ) -> tuple[Prior, Count | None]:
     """Return the share of positives inside U, and their number, with intervals."""
     evidence = getattr(model, "evidence_", None)
-    estimates: dict[str, float] = {}
-    level: float = 0.9
-    source: SaysWho = "model"
+    about: dict[str, Any] = {"level": 0.9, "source": "model"}
     if evidence is not None:
         value, ends = evidence.prior_in_unlabeled, evidence.prior_interval
         found = evidence.prior_estimates.items()
-        estimates = {name: _inside(share, counts) for name, share in found}
-        level, source = evidence.prior_level, evidence.prior_from
+        about = {"level": evidence.prior_level, "source": evidence.prior_from}
+        about["estimates"] = {name: _inside(share, counts) for name, share in found}
     elif given is not None:
-        value, ends, source = given, (given, given), "given"
+        value, ends, about["source"] = given, (given, given), "given"
     else:
         value = getattr(model, "prior_in_unlabeled_", None)
         ends = getattr(model, "prior_interval_", (0.0, 1.0))
@@ -363,8 +359,7 @@ def prior_facts(
     low, high = min(ends[0], value), max(ends[1], value)
     inside = Share(value, low, high, "open", counts).to("unlabeled")
     three = inside.value, inside.low, inside.high
-    prior = Prior(*three, level=level, source=source, estimates=estimates)
-    return prior, Count(*(counts.unlabeled * share for share in three))
+    return Prior(*three, **about), Count(*(counts.unlabeled * one for one in three))
 
 
 def _inside(share: float, counts: Counts) -> float:
@@ -372,17 +367,60 @@ def _inside(share: float, counts: Counts) -> float:
     return Share.exactly(share, "open", counts).to("unlabeled").value
 
 
-# --- figures and checks --------------------------------------------------------------
+def _judged(run: _Run, Z: Embeddings) -> dict[str, Any]:
+    """Return figures, checks and lists; most need positives that were held out."""
+    model, data = run.model, run.data
+    checks = [Check("shortcut", False, told) for told in data.shortcuts] or [
+        Check("shortcut", True, "No fact about the files alone gives the labels away.")
+    ]
+    evidence = getattr(model, "evidence_", None)
+    if evidence is None:
+        return {"evaluation": None, "sensitivity": [], "checks": checks, "lists": []}
+    P, U = evidence.positive, evidence.unlabeled
+    share = evidence.prior_in_unlabeled
+    is_open = ~(data.is_copy | data.known_negative)
+    scar = scar_check(
+        P,
+        U,
+        prior_in_unlabeled=share,
+        positive_features=None if Z is None else Z[0][run.held],
+        unlabeled_features=None if Z is None else Z[1][is_open],
+        positive_groups=evidence.groups_positive,
+        unlabeled_groups=evidence.groups_unlabeled,
+        random_state=0,
+    )
+    trivial = trivial_check(P, U, prior_in_unlabeled=share, threshold=model.threshold_)
+    checks = [
+        Check(
+            "labels at random",
+            not scar.doubtful if scar.tests else None,
+            scar.sentence,
+            " ".join(test.sentence for test in scar.tests),
+        ),
+        Check("trivial model", not trivial.trivial, trivial.sentence),
+        *checks,
+    ]
+    lists = {
+        "sure negatives": declared_negatives(P, U, level=LEVEL),
+        "negatives that lose few positives": declared_negatives(
+            P, U, level=LEVEL, control="row"
+        ),
+        "positives that let few negatives in": declared_positives(U, level=LEVEL),
+    }
+    return {
+        "evaluation": model.evaluate(),
+        "sensitivity": _sensitivity(model, data.counts),
+        "checks": checks,
+        "lists": [Promise(k, v.n, v.level, v.promise) for k, v in lists.items()],
+    }
 
 
-def sensitivity_of(model: Any, counts: Counts) -> list[IfShare]:
+def _sensitivity(model: Any, counts: Counts) -> list[IfShare]:
     """Return the figures over the interval of the share.
 
     One that was given has none: the table reaches from it over what the scores say.
     """
-    evidence = getattr(model, "evidence_", None)
-    if evidence is None:
-        return []
+    evidence = model.evidence_
     low, high = evidence.prior_interval
     given: list[float] = []
     if evidence.prior_from == "given":  # it may be wrong: what do P and U say?
@@ -391,11 +429,11 @@ def sensitivity_of(model: Any, counts: Counts) -> list[IfShare]:
             warnings.simplefilter("ignore", DensPUWarning)  # of an estimate
             ends = with_estimated_prior(evidence, None, 0).prior_interval
         low, high = min(low, ends[0]), max(high, ends[1])
-    steps = STEPS if high > low else 1
+    steps = np.linspace(low, high, STEPS if high > low else 1)
     found = prior_sensitivity(
         evidence.positive,
         evidence.unlabeled,
-        priors=np.union1d(np.linspace(low, high, steps), given).tolist(),
+        priors=np.union1d(steps, given).tolist(),
         threshold=model.threshold_,
         random_state=0,
     )
@@ -404,84 +442,6 @@ def sensitivity_of(model: Any, counts: Counts) -> list[IfShare]:
         IfShare(_inside(prior, counts), *(plain(report[name].value) for name in names))
         for prior, report in zip(found.priors, found.reports, strict=True)
     ]
-
-
-def checks_of(model: Any, data: RunData, Z: Embeddings) -> list[Check]:
-    """Return doubts and their absence; ``ok`` is None where nothing could be seen.
-
-    ``Z``: embeddings of held-out P and open U.
-    """
-    found = [Check("shortcut", False, told) for told in data.shortcuts] or [
-        Check("shortcut", True, "No fact about the files alone gives the labels away.")
-    ]
-    evidence = getattr(model, "evidence_", None)
-    if evidence is None:
-        return found
-    share = evidence.prior_in_unlabeled
-    scar = scar_check(
-        evidence.positive,
-        evidence.unlabeled,
-        prior_in_unlabeled=share,
-        positive_features=None if Z is None else Z[0],
-        unlabeled_features=None if Z is None else Z[1],
-        positive_groups=evidence.groups_positive,
-        unlabeled_groups=evidence.groups_unlabeled,
-        random_state=0,
-    )
-    trivial = trivial_check(
-        evidence.positive,
-        evidence.unlabeled,
-        prior_in_unlabeled=share,
-        threshold=model.threshold_,
-    )
-    return [
-        Check(
-            "labels at random",
-            not scar.doubtful if scar.tests else None,
-            scar.sentence,
-            " ".join(test.sentence for test in scar.tests),
-        ),
-        Check("trivial model", not trivial.trivial, trivial.sentence),
-        *found,
-    ]
-
-
-def lists_of(model: Any) -> list[Promise]:
-    """Return lists with a promise, and which promise."""
-    evidence = getattr(model, "evidence_", None)
-    if evidence is None:
-        return []
-    P, U = evidence.positive, evidence.unlabeled
-    made = {
-        "sure negatives": declared_negatives(P, U, level=LEVEL),
-        "negatives that lose few positives": declared_negatives(
-            P, U, level=LEVEL, control="row"
-        ),
-        "positives that let few negatives in": declared_positives(U, level=LEVEL),
-    }
-    return [
-        Promise(name, rows.n, rows.level, rows.promise) for name, rows in made.items()
-    ]
-
-
-def threshold_facts(model: Any) -> Threshold:
-    """Return where the cut lies and why."""
-    value, choice = float(model.threshold_), getattr(model, "threshold_choice_", None)
-    if choice is None:
-        told = f"The cut is the method's own: a score above {value:g}."
-        return Threshold(value, "own", None, told)
-    return Threshold(value, choice.rule, choice.target, choice.sentence)
-
-
-# --- what happened -------------------------------------------------------------------
-
-
-def stages_of(model: Any, reading: Stage, seconds: float) -> list[Stage]:
-    """Return the steps of the run, from reading on."""
-    stages = getattr(model, "stages_", None)
-    if not stages:
-        return [reading, Stage("fit", seconds, {"method": type(model).__name__})]
-    return [reading, *(Stage(s.name, s.seconds, plain(s.facts)) for s in stages)]
 
 
 def curves_of(model: Any) -> list[Curve]:
@@ -559,9 +519,6 @@ def _stages(
     return stage
 
 
-# --- the embedding -------------------------------------------------------------------
-
-
 def embeddings_of(model: Any, data: RunData) -> Embeddings:
     """Return the model's embeddings of all items, or None if it has none."""
     part = getattr(model, "encoder_", getattr(model, "table_", None))
@@ -572,9 +529,6 @@ def embeddings_of(model: Any, data: RunData) -> Embeddings:
         for one in (data.P, data.U)
     )
     return P, U
-
-
-# --- positives that look odd ---------------------------------------------------------
 
 
 def _odd(

@@ -39,13 +39,18 @@ from denspu.exceptions import (
 from denspu.metrics import choose_threshold
 from denspu.persistence import load
 from denspu.runs.folder import (
-    WriteRows,
     csv_file,
     parquet_file,
     ranks,
     read_input,
 )
-from denspu.runs.options import AS_FITTED, RULES, Reading, threshold_wish
+from denspu.runs.options import (
+    AS_FITTED,
+    HOW_THRESHOLD,
+    RULES,
+    Reading,
+    threshold_wish,
+)
 
 CHUNK = 4096
 CHUNK_BYTES = 128 * 1024**2
@@ -58,7 +63,6 @@ COLUMNS = ("item", "score", "probability", "rank", "decision")
 SUFFIXES = (".csv", ".parquet")
 READING = ("id_column", "text_column", "vector_column", "encoding")
 """Options of a run's reading that serve new files too."""
-HOW_THRESHOLD = "a number, prior, recall=0.9, precision=0.9 or top=200"
 
 Tell = Callable[[int, int], None]
 """Told after each chunk: items scored so far, items skipped."""
@@ -157,14 +161,15 @@ def predict_files(
     names = partial(  # put aside on the disk until all ranks are known
         tempfile.TemporaryFile, "w+", encoding="utf-8", dir=target.parent, newline="\n"
     )
+    open_table = csv_file if target.suffix.lower() == ".csv" else parquet_file
     try:
         with new_file(target) as answers, new_file(beside) as bad, names() as file:
             scores, n_skipped = _score(scorer, source, chunk, file, bad, tell)
             value, sentence = cut.among(scores)
             file.seek(0)
-            make = csv_file if target.suffix.lower() == ".csv" else parquet_file
-            with make(answers, COLUMNS) as write:
-                _write(write, map(json.loads, file), scores, value, scorer)
+            with open_table(answers, COLUMNS) as write:
+                for rows in _answers(map(json.loads, file), scores, value, scorer):
+                    write(rows)
     except DensPUError:
         raise
     except OSError as error:
@@ -243,14 +248,10 @@ def _score(
     return np.frombuffer(found, dtype=np.float64), n_skipped
 
 
-def _write(
-    write: WriteRows,
-    names: Iterator[str],
-    scores: FloatArray,
-    threshold: float,
-    scorer: Scorer,
-) -> None:
-    """Write the answers, a block of rows at a time."""
+def _answers(
+    names: Iterator[str], scores: FloatArray, threshold: float, scorer: Scorer
+) -> Iterator[Iterable[Any]]:
+    """Yield the rows of the table of answers, a block at a time."""
     rank = ranks(scores)
     for start in range(0, len(scores), ROWS):
         part = scores[start : start + ROWS]
@@ -261,7 +262,7 @@ def _write(
             rank[start : start + ROWS].tolist(),
             (part > threshold).astype(np.int64).tolist(),
         )
-        write(zip(*columns, strict=True))
+        yield zip(*columns, strict=True)
 
 
 # --- a model at work -----------------------------------------------------------------
@@ -293,7 +294,13 @@ class Scorer:
         """Yield the items of a source with their scores, a chunk at a time."""
         options = {**self.options, "aside": aside, "max_bytes": CHUNK_BYTES}
         chunks = iter_items(source, like=self.plan, chunk=chunk, **options)
-        blocks = _in_blocks(chunks, self.block)
+        # so many, whatever the chunk: the last bits of a product of matrices can depend
+        # on the number of rows
+        size = kind_of(self.kind).values_in_one(self.plan)
+        block = BLOCK
+        if size is not None:
+            block = max(1, min(IMAGE_BLOCK, CHUNK_BYTES // (2 * size)))
+        blocks = _in_blocks(chunks, block)
         # the filters of warnings are set once, here, and not by the thread
         quiet = kind_of(self.kind).quiet()
         with quiet, ThreadPoolExecutor(1, thread_name_prefix="read") as ahead:
@@ -308,17 +315,6 @@ class Scorer:
                     scores = np.asarray(self.model.decision_function(items.X))
                 self.score_seconds += time.perf_counter() - start
                 yield items, np.asarray(scores, dtype=np.float64)
-
-    @property
-    def block(self) -> int:
-        """Items scored together, whatever the chunk: an answer may not depend on it.
-
-        The last bits of a product of matrices can depend on the number of rows.
-        """
-        size = kind_of(self.kind).values_in_one(self.plan)
-        if size is None:
-            return BLOCK
-        return max(1, min(IMAGE_BLOCK, CHUNK_BYTES // (2 * size)))
 
     def probability(self, scores: FloatArray) -> FloatArray:
         """Return what ``predict_proba`` says of rows with these scores."""
@@ -403,11 +399,13 @@ def cut_of(model: Any, threshold: str | float | None) -> Cut:
         return Cut(given, f"Items that score above {given:.6g} are called positive.")
     text = str(threshold)
     if text.partition("=")[0].strip() not in RULES:
-        raise InvalidParameterError(f"threshold={text!r} must be {HOW_THRESHOLD}.")
+        raise InvalidParameterError(
+            f"threshold={text!r} must be a number, {HOW_THRESHOLD}."
+        )
     wish = threshold_wish(text)
     if wish.rule == "top":
         return Cut(float("nan"), "", top=int(wish.target or 1))
     model.set_threshold(**wish.arguments)
+    told = model.threshold_choice_.sentence
     value = float(model.threshold_)
-    told = f"{model.threshold_choice_.sentence} The cut is a score of {value:.4g}."
-    return Cut(value, told)
+    return Cut(value, f"{told} The cut is a score of {value:.4g}.")
