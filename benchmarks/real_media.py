@@ -16,6 +16,7 @@ import json
 import re
 import sys
 import tarfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from email.message import Message
 from functools import partial
@@ -40,7 +41,7 @@ LONGEST = 5_000
 """Characters of a text that are kept: some mails go on for a megabyte."""
 SIDE = 64
 MOST_PIXELS = 40_000_000
-"""A picture beyond this is left out: one of Openclipart's unfolds to 680 MB."""
+"""A picture beyond this is left out: some of Openclipart's unfold to 680 MB."""
 
 
 def drawn(n_rows: int) -> NDArray[np.int64]:
@@ -233,6 +234,7 @@ def folders(folder: Path, given: Options) -> tuple[list[str], Pixels]:
         for path in sorted(top.rglob("*"))
         if path.suffix in (".png", ".jpg")
         and not path.is_symlink()
+        and path.parent != top
         and not (but and but.search(path.relative_to(top).as_posix()))
     ]
     pixels, good = decoded(folder, paths)
@@ -258,7 +260,10 @@ def decoded(folder: Path, paths: Sequence[Path]) -> tuple[Pixels, list[int]]:
 def small(path: Path) -> Pixels | None:
     """Return a picture 64 pixels square; None, and a word why, if it cannot be had."""
     try:
-        with Image.open(path) as picture:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            opened = Image.open(path)  # its size alone; pixels are decoded later
+        with opened as picture:
             if picture.width * picture.height > MOST_PIXELS:
                 raise ValueError(f"{picture.width}×{picture.height} pixels are too many")
             return fitted(picture)

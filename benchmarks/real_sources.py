@@ -83,6 +83,7 @@ def fetch(package: str, cache: Path | None = None) -> Path:
             (archive,) = work.iterdir()
             unpack(archive, work)
             archive.unlink()
+            without_dead_links(work)
     except OSError:
         if not folder.is_dir():  # else another process was faster, with the same
             raise
@@ -114,6 +115,13 @@ def download(command: tuple[str, ...], work: Path) -> None:
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().splitlines() or ["no message"]
         raise RuntimeError(f"{' '.join(command)} failed: {said[-1]}") from error
+
+
+def without_dead_links(folder: Path) -> None:
+    """Remove links into packages that are not here; they cannot be stored safely."""
+    for path in folder.rglob("*"):
+        if path.is_symlink() and not path.exists():
+            path.unlink()
 
 
 def unpack(archive: Path, folder: Path) -> None:
