@@ -27,9 +27,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image
-from real_tables import is_positive, stored, r_object
 
 from denspu._files import new_file
+from real_tables import is_positive, r_object, stored
 
 Options = Mapping[str, Any]
 Pixels = NDArray[np.uint8]
@@ -265,7 +265,9 @@ def small(path: Path) -> Pixels | None:
             opened = Image.open(path)  # its size alone; pixels are decoded later
         with opened as picture:
             if picture.width * picture.height > MOST_PIXELS:
-                raise ValueError(f"{picture.width}×{picture.height} pixels are too many")
+                raise ValueError(
+                    f"{picture.width}×{picture.height} pixels are too many"
+                )
             return fitted(picture)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         print(f"left out: {path.name}: {error}", file=sys.stderr)
