@@ -21,6 +21,7 @@ import operator
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from itertools import accumulate, count
 from pathlib import Path, PurePath
 from typing import Any
@@ -56,6 +57,7 @@ CONTAINERS: Mapping[str, Callable[[Any], Any]] = {
 }
 MAPPINGS: Mapping[str, type] = {"dict": dict, "ordered": OrderedDict}
 PLAIN_TYPES = {t.__name__: t for t in (bool, int, float, str, object)}
+ODD_FLOATS = {repr(number): number for number in (math.nan, math.inf, -math.inf)}
 CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 
 NATIVE = frozenset(
@@ -63,11 +65,11 @@ NATIVE = frozenset(
 )
 """NumPy types that safetensors holds as they are, as ``dtype.str``."""
 
-TENSORS = {
-    str(dtype).removeprefix("torch."): dtype
-    for dtype in (
-        *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
-        *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+TENSORS: Mapping[str, torch.dtype] = {
+    name: getattr(torch, name)
+    for name in (
+        *("bool", "uint8", "int8", "int16", "int32", "int64"),
+        *("float16", "bfloat16", "float32", "float64"),
     )
 }
 """Types of tensors by name; bfloat16, which NumPy lacks, is kept as int16."""
@@ -139,7 +141,7 @@ class Writer:
             if value.dtype.itemsize > 8:
                 raise Unsupported(f"is a {value.dtype}, which cannot be kept")
             return {"number": value.dtype.str, "value": self.node(value.item(), path)}
-        return _plain(value) or self._object(value, path)
+        return _small(value) or self._object(value, path)
 
     def _list(self, values: Any, path: str) -> list[Any]:
         return [self.node(v, f"{path}.{i}") for i, v in enumerate(values)]
@@ -225,26 +227,16 @@ def _check_keys(keys: Any) -> None:
             raise Unsupported("has a key that is neither a value nor a tuple of values")
 
 
-def _plain(value: Any) -> Node | None:
+def _small(value: Any) -> Node | None:
     """Return the tree of a small value that JSON does not know."""
-    if type(value) is np.str_:
-        return {"number": "str", "value": str(value)}
-    if isinstance(value, np.dtype):
-        descr = np.lib.format.dtype_to_descr
-        return {"numpy": "|O" if value.hasobject else descr(value)}
-    if isinstance(value, type) and issubclass(value, np.generic):
-        return {"type": np.dtype(value).str}
-    if isinstance(value, type) and value in PLAIN_TYPES.values():
-        return {"type": value.__name__}
-    if isinstance(value, PurePath):
-        return {"path": str(value)}
-    if isinstance(value, torch.device):
-        return {"device": str(value)}
-    if isinstance(value, torch.dtype):
-        return {"torch": str(value).removeprefix("torch.")}
     kind = type(value)
+    if kind is np.str_:
+        return {"number": "str", "value": str(value)}
     if kind.__name__ == "NAType" and kind.__module__.startswith("pandas."):
         return {"missing": "pandas"}
+    for tag, (known, write, _) in SMALL.items():
+        if isinstance(value, known):
+            return {tag: write(value)}
     return None
 
 
@@ -307,7 +299,7 @@ class Reader:
         elif tag in MAPPINGS:
             made = self._mapping(tag, node[tag])
         elif tag in SMALL:
-            made = SMALL[tag](node[tag])
+            made = SMALL[tag][2](node[tag])
         else:
             made = READERS[tag](self, node)
         if "id" in node:
@@ -328,9 +320,6 @@ class Reader:
         _check_keys(keys)
         values = [self.value(node) for _, node in pairs]
         return MAPPINGS[tag](zip(keys, values, strict=True))
-
-    def _same(self, node: Node) -> Any:
-        return self._known[node["same"]]
 
     def _number(self, node: Node) -> Any:
         if node["number"] == "str":
@@ -411,36 +400,40 @@ def _number_type(name: Any) -> Any:
     return np.dtype(name).type
 
 
-def _odd_float(text: Any) -> float:
-    if text not in ("nan", "inf", "-inf"):
-        raise ValueError(f"a float {text!r}")
-    return float(text)
+def _type_name(kind: type) -> str:
+    if issubclass(kind, np.generic):
+        return np.dtype(kind).str
+    if PLAIN_TYPES.get(kind.__name__) is not kind:
+        raise Unsupported("is not among the classes a model may hold")
+    return kind.__name__
 
 
-def _missing(_: Any) -> Any:
-    import pandas
-
-    return pandas.NA
-
-
-SMALL: Mapping[str, Callable[[Any], Any]] = {
-    "float": _odd_float,
-    "numpy": lambda kind: np.dtype(object) if kind == "|O" else _described(kind),
-    "path": Path,
-    "device": torch.device,
-    "torch": TENSORS.__getitem__,
-    "type": lambda name: PLAIN_TYPES.get(name) or _number_type(name),
-    "missing": _missing,
+SMALL: Mapping[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "numpy": (
+        np.dtype,
+        lambda kind: "|O" if kind.hasobject else np.lib.format.dtype_to_descr(kind),
+        lambda kind: np.dtype(object) if kind == "|O" else _described(kind),
+    ),
+    "type": (type, _type_name, lambda n: PLAIN_TYPES.get(n) or _number_type(n)),
+    "path": (PurePath, str, Path),
+    "device": (torch.device, str, torch.device),
+    "torch": (
+        torch.dtype,
+        lambda dtype: str(dtype).removeprefix("torch."),
+        TENSORS.__getitem__,
+    ),
 }
-"""Values that are made of their one key alone."""
+"""Values that are kept under one key: their class, how they are written and read."""
 
 READERS: Mapping[str, Callable[[Reader, Node], Any]] = {
     "object": Reader._object,
     "array": Reader._array,
     "tensor": Reader._tensor,
     "objects": Reader._objects,
-    "same": Reader._same,
     "number": Reader._number,
+    "float": lambda reader, node: ODD_FLOATS[node["float"]],
+    "same": lambda reader, node: reader._known[node["same"]],
+    "missing": lambda reader, node: import_module("pandas").NA,
 }
 
 TAGS = (*CONTAINERS, *MAPPINGS, *SMALL, *READERS)
@@ -499,11 +492,9 @@ def _layout(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _whole(numbers: Any) -> tuple[int, ...]:
-    if not isinstance(numbers, list) or any(
-        type(n) is not int or n < 0 for n in numbers
-    ):
-        raise ValueError(f"{numbers!r} is no list of whole numbers")
-    return tuple(numbers)
+    if type(numbers) is list and all(type(n) is int and n >= 0 for n in numbers):
+        return tuple(numbers)
+    raise ValueError(f"{numbers!r} is no list of whole numbers")
 
 
 def _steps(value: np.ndarray[Any, Any]) -> tuple[int, ...]:
