@@ -17,6 +17,7 @@ from denspu.metrics import (
     conformal_p_values,
     declared_negatives,
     declared_positives,
+    oracle_metrics,
     scar_check,
     trivial_check,
 )
@@ -281,3 +282,25 @@ def test_an_unfinished_classifier_of_the_scar_check_says_nothing(monkeypatch):
         random_state=0,
     )
     assert {test.name for test in found.tests} == {"score", "features"}
+
+
+def test_figures_from_true_labels_by_hand():
+    """Ranked 0.9+ 0.5- 0.1+ | -0.2- -0.8-: TP 2, FP 1, TN 2, FN 0."""
+    y = np.array([1, 0, 1, 0, 0])
+    found = oracle_metrics(y, np.array([0.9, 0.5, 0.1, -0.2, -0.8], dtype=np.float32))
+    assert all(type(value) is float for value in found.values())
+    assert found == pytest.approx(
+        {
+            "accuracy": 4 / 5,
+            "balanced_accuracy": (1 + 2 / 3) / 2,
+            "precision": 2 / 3,
+            "recall": 1.0,
+            "f1": 4 / 5,
+            "roc_auc": 5 / 6,
+            "average_precision": (1 / 1 + 2 / 3) / 2,
+        }
+    )
+    # 0 counts as negative, and no positive answer is no error
+    none = oracle_metrics([0, 1], np.array([-1.0, 0.0]))
+    assert none["recall"] == none["precision"] == none["f1"] == 0.0
+    assert none["roc_auc"] == 1.0

@@ -203,9 +203,8 @@ def _verdict(
     for name, difference in named.items():
         by_verdict.setdefault(difference.verdict, {})[name] = difference
     ahead = by_verdict.get("ahead", {}).values()
-    of_, from_, with_, behind = ("of", "from", "with", "Behind")
-    if of == "task":
-        of_, from_, with_, behind = ("on", "on", "on", "Behind on")
+    tasks = of == "task"
+    of_, from_, with_ = ("on", "on", "on") if tasks else ("of", "from", "with")
     text = f"{start} {len(ahead)} of {many(len(named) + len(absent), of)}"
     text += " with an interval above 0"
     if any((d.joint_half_width or 0) > (d.half_width or 0) for d in ahead):
@@ -216,7 +215,7 @@ def _verdict(
         text += f" Not told apart {from_}: {_signed(unsure)}."
     if lost := by_verdict.get("behind"):
         names = (f"{name} (by {-d.mean:.2f})" for name, d in lost.items())
-        text += f" {behind}: {'; '.join(names)}."
+        text += f" Behind{' on' if tasks else ''}: {'; '.join(names)}."
     if few := by_verdict.get("few"):
         text += f" Fewer than {FEWEST_SEEDS} seeds in common {with_}: {_signed(few)}."
     if absent:

@@ -358,10 +358,8 @@ def _faults(spec: Spec) -> Iterator[str]:
     yield from _twice("seed", spec.seeds)
     yield from _twice("metric", spec.metrics)
     if spec.metrics[0] not in METRICS:
-        yield (
-            f"metrics begins with {spec.metrics[0]!r}, which methods other than "
-            f"dens_pu have not. Let one of these lead: {', '.join(METRICS)}."
-        )
+        lead = f"metrics begins with {spec.metrics[0]!r}, which dens_pu alone has."
+        yield f"{lead} Let one of these lead: {', '.join(METRICS)}."
     yield from _unknown("reference", spec.reference, rows)
     yield from _reserved(spec.shared_encoder, "shared_encoder")
     try:
@@ -378,11 +376,8 @@ def _faults(spec: Spec) -> Iterator[str]:
             yield from _unknown(f"task of row {row.name!r}", name, tasks)
         yield from _twice(f"in row {row.name!r} the seed", row.seeds or ())
         if row.seeds and not set(row.seeds) <= set(spec.seeds):
-            yield (
-                f"seeds={list(row.seeds)} of row {row.name!r} must be some of the "
-                f"table's: {', '.join(map(str, spec.seeds))}. Leave it out for all of "
-                "them."
-            )
+            known = ", ".join(map(str, spec.seeds))
+            yield f"seeds of row {row.name!r} must be some of the table's: {known}."
         ran = [task for task in spec.tasks if row in spec.rows_of(task)]
         for fault in _faults_of_row(row, ran):
             yield f"row {row.name!r} {fault}"
@@ -403,14 +398,12 @@ def _faults_of_task(task: Task) -> Iterator[str]:
         classes = len(find_set(task.dataset).class_names)
         if not set(task.positive or ()) < set(range(classes)):
             yield (
-                f"positive={list(task.positive or ())} {who} must name classes of "
-                f"{task.dataset}, 0 to {classes - 1}, and leave some for the negatives."
+                f"positive={list(task.positive or ())} {who} must name classes, 0 to "
+                f"{classes - 1}, and leave some for the negatives."
             )
     if isinstance(task.n_labeled, int) and task.share_of != "positives":
-        yield (
-            f"share_of={task.share_of!r} {who} needs a share as n_labeled, and "
-            f"{task.n_labeled} is a count."
-        )
+        count = task.n_labeled
+        yield f"share_of {who} needs a share as n_labeled, and {count} is a count."
 
 
 def _faults_of_row(row: Row, tasks: Sequence[Task]) -> Iterator[str]:
@@ -420,16 +413,13 @@ def _faults_of_row(row: Row, tasks: Sequence[Task]) -> Iterator[str]:
     supervised = row.method == SUPERVISED
     if supervised != row.sees_labels:
         yield (
-            f"has method={row.method!r} and oracle={row.oracle!r}. True labels are for "
-            "method='supervised' alone, and it needs them: oracle='negatives' or 'all'."
+            f"has oracle={row.oracle!r}. True labels are for method='supervised' "
+            "alone, and it needs them: oracle='negatives' or 'all'."
         )
     if supervised:
         for key, usual in (("prior", "none"), ("selection", "last"), ("cut", "own")):
             if getattr(row, key) != usual:
-                yield (
-                    f"has {key}={getattr(row, key)!r}, which is of no use to "
-                    "method='supervised': leave it out."
-                )
+                yield f"has {key}, which is of no use to method='supervised'."
     else:
         yield from _faults_of_use(row, entry, tasks)
     try:
@@ -445,41 +435,31 @@ def _faults_of_row(row: Row, tasks: Sequence[Task]) -> Iterator[str]:
             method.set_params(scenario=scenario)
         if not method._learns_from_prior():  # it would go on as if it had none
             yield (
-                f"has prior='true', and {row.method!r} with these parameters makes no "
-                f"use of it on {scenario} data. Leave the prior out, or cut at it with "
-                "cut='true prior'."
+                "has prior='true', and with these parameters its method makes no use "
+                f"of it on {scenario} data. Leave it out, or write cut='true prior'."
             )
 
 
 def _faults_of_use(row: Row, entry: Entry, tasks: Sequence[Task]) -> Iterator[str]:
     """Yield what is wrong with encoder, prior and scenario of a method."""
     if row.encoder == "shared" and "encoder" in row.parameters:
-        yield (
-            "has encoder='shared' and an encoder of its own among the parameters. Keep "
-            "one of them."
-        )
+        yield "has encoder='shared' and one of its own in parameters. Keep one of them."
     if row.encoder == "shared" and row.keeps_to_cpu:
-        yield (
-            f"has encoder='shared' and device={row.device!r}, and shared encoders are "
-            "trained where the run is told. Leave the device out."
-        )
+        yield "has encoder='shared', which goes where the run does. Leave the device out."
     needs, allowed = "takes no class prior", ["none"]
     if entry.needs_prior:
         needs, allowed = "needs a class prior", ["true", "estimate"]
     elif "prior" in entry.takes():
-        needs = "estimates a class prior by itself unless it is told"
+        needs = "estimates a class prior unless it is told"
         allowed = ["none", "true"]
     if row.prior not in allowed:
-        yield (
-            f"has prior={row.prior!r}, and {row.method!r} {needs}: use "
-            f"{' or '.join(map(repr, allowed))}."
-        )
+        words = " or ".join(map(repr, allowed))
+        yield f"has prior={row.prior!r}, and {row.method!r} {needs}: use {words}."
     for task in tasks:
         if entry.scenario not in (None, "any", task.scenario):
             yield (
-                f"has method={row.method!r}, which is for the {entry.scenario} "
-                f"scenario, and task {task.name!r} is {task.scenario}. Name its tasks "
-                "in the row."
+                f"is for {entry.scenario} data, and task {task.name!r} is "
+                f"{task.scenario}. Name its tasks in the row."
             )
 
 
@@ -505,9 +485,8 @@ def _reserved(parameters: Mapping[str, Any], who: str) -> Iterator[str]:
         _, of_a_part, last = name.rpartition("__")
         if last in (RESERVED_OF_PARTS if of_a_part else RESERVED):
             yield (
-                f"{who} sets {name!r}, which the benchmark itself decides: seeds from "
-                "the spec, scenario from the task, prior from the row's 'prior', "
-                "device from the command. Leave it out."
+                f"{who} sets {name!r}, which spec, task, the row's 'prior' or the "
+                "command decide. Leave it out."
             )
 
 

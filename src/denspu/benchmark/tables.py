@@ -140,22 +140,21 @@ def tables_of(spec: Spec, records: Iterable[Record]) -> list[Grid]:
         unasked = [key for key in UNASKED if key not in spec.metrics]
         return [key for key in unasked if frame[key].notna().any()]
 
-    tables = []
     if spec.layout == "metrics":
-        for task in spec.tasks:
-            keys = [*spec.metrics, *walk_keys([task])]
-            columns = {title_of(key): (task, key) for key in keys}
-            tables.append(_table(found, task.name, columns))
-        return tables
-    parts = [list(spec.tasks)]
-    if len(spec.tasks) > MOST_TASKS:
-        names = dict.fromkeys(task.dataset for task in spec.tasks)
-        parts = [[t for t in spec.tasks if t.dataset == name] for name in names]
+        return [
+            _table(found, task.name, {title_of(key): (task, key) for key in keys})
+            for task in spec.tasks
+            for keys in [[*spec.metrics, *walk_keys([task])]]
+        ]
+    parts = {"": list(spec.tasks)}
+    names = dict.fromkeys(task.dataset for task in spec.tasks)
+    if len(spec.tasks) > MOST_TASKS and len(names) > 1:
+        parts = {f" on {n}": [t for t in spec.tasks if t.dataset == n] for n in names}
+    tables = []
     for key in [spec.metrics[0], *walk_keys(spec.tasks)]:
-        for part in parts:
-            title = title_of(key)[0].upper() + title_of(key)[1:]
-            title += f" on {part[0].dataset}" if len(parts) > 1 else ""
-            tables.append(_table(found, title, {t.name: (t, key) for t in part}))
+        title = title_of(key)[0].upper() + title_of(key)[1:]
+        for on, part in parts.items():
+            tables.append(_table(found, title + on, {t.name: (t, key) for t in part}))
     return [table for table in tables if table.lines]
 
 
@@ -227,10 +226,10 @@ def _fault(found: Found, row: Row, task: Task) -> str:
     said = []
     if errors := [str(r.extra["error"]) for r in there if failed(r)]:
         names = {error.split(":", 1)[0].strip().rstrip(".") for error in errors}
-        short = (
-            n if len(n) <= LONGEST_ERROR else f"{n[: LONGEST_ERROR - 1]}…"
-            for n in sorted(names)
-        )
+        short = [
+            name if len(name) <= LONGEST_ERROR else f"{name[: LONGEST_ERROR - 1]}…"
+            for name in sorted(names)
+        ]
         said.append(f"{len(errors)} of {all_cells} failed: {', '.join(short)}")
     if missing := all_cells - len(there):
         said.append(f"{missing} of {all_cells} missing")

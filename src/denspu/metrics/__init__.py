@@ -1,9 +1,10 @@
-"""How good is it? ``_oracle`` alone needs true labels, and is for benchmarks only."""
+"""How good is it? ``oracle_metrics`` alone needs true labels: for benchmarks only."""
 
 from denspu.metrics._checks import (
     ScarCheck,
     ScarTest,
     TrivialCheck,
+    oracle_metrics,
     scar_check,
     trivial_check,
 )
@@ -16,7 +17,6 @@ from denspu.metrics._decisions import (
     declared_negatives,
     declared_positives,
 )
-from denspu.metrics._oracle import oracle_metrics
 from denspu.metrics._pu import (
     Figure,
     PUReport,

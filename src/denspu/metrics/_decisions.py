@@ -110,19 +110,17 @@ def choose_threshold(
             f"rule='prior' takes no target. Got target={target!r}; leave it out, or "
             "choose another rule."
         )
-    if rule == "prior":
-        wanted = round(float(prior_in_unlabeled or 0) * len(U))
-        threshold, reached, sentence = _top(U, wanted)
-    elif rule == "top":
-        check("target", target, Whole(1, len(U)))
-        threshold, reached, sentence = _top(U, int(target or 0))
-    elif rule == "recall":
-        check("target", target, Number(0, 1, "right"))
-        threshold, reached, sentence = _recall(P, U, float(target or 0))
-    else:
-        check("target", target, Number(0, 1, "right"))
-        prior = float(prior_in_unlabeled or 0)
-        threshold, reached, sentence = _precision(P, U, prior, float(target or 0))
+    if rule != "prior":
+        whole = rule == "top"
+        check("target", target, Whole(1, len(U)) if whole else Number(0, 1, "right"))
+    share, aim = float(prior_in_unlabeled or 0), float(target or 0)
+    ways = {
+        "prior": lambda: _top(U, round(share * len(U))),
+        "top": lambda: _top(U, int(aim)),
+        "recall": lambda: _recall(P, U, aim),
+        "precision": lambda: _precision(P, U, share, aim),
+    }
+    threshold, reached, sentence = ways[rule]()
     report = None
     if prior_in_unlabeled is not None:
         report = pu_metrics(
@@ -170,8 +168,7 @@ def _top(U: FloatArray, wanted: int) -> tuple[float, bool, str]:
         told = (
             f"{count:,} of {len(U):,} unlabelled rows {does(count, 'is', 'are')} "
             f"called positive, not the {wanted:,} asked for; "
-            f"{int((tie == U).sum()):,} rows share the score at "
-            f"the cut ({what})."
+            f"{int((tie == U).sum()):,} rows share the score at the cut ({what})."
         )
     return between(U, count), count == wanted, told
 
