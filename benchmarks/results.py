@@ -19,9 +19,13 @@ from pathlib import Path
 from pandas import DataFrame, notna
 
 from denspu.benchmark import Record, read_records
-from denspu.benchmark.paired import FEWEST_SEEDS, differences
 from denspu.benchmark.record import failed, recorded
-from denspu.benchmark.results import spec_markdown, status_markdown
+from denspu.benchmark.results import (
+    FEWEST_SEEDS,
+    differences,
+    spec_markdown,
+    status_markdown,
+)
 from denspu.benchmark.spec import METRICS, Row, Spec, load_spec
 from denspu.benchmark.tables import (
     MISSING,

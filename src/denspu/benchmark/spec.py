@@ -445,7 +445,7 @@ def _faults_of_use(row: Row, entry: Entry, tasks: Sequence[Task]) -> Iterator[st
     if row.encoder == "shared" and "encoder" in row.parameters:
         yield "has encoder='shared' and one of its own in parameters. Keep one of them."
     if row.encoder == "shared" and row.keeps_to_cpu:
-        yield "has encoder='shared', which goes where the run does. Leave the device out."
+        yield "has encoder='shared' and device='cpu'. Leave the device out."
     needs, allowed = "takes no class prior", ["none"]
     if entry.needs_prior:
         needs, allowed = "needs a class prior", ["true", "estimate"]

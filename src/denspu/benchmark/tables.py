@@ -5,10 +5,8 @@ Cells that failed or were not run are said, never left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from statistics import mean, median, stdev  # exact, so that figures round alike
 from typing import Any, TypeVar
 
@@ -184,7 +182,7 @@ def _table(found: Found, title: str, columns: dict[str, tuple[Task, str]]) -> Gr
         lines.append([row.name, *words, *_seeds_and_seconds(found, row, asked)])
         groups.append(row.group)
     header = ["", *columns, "seeds", "seconds"]
-    return Grid(title, header, lines, groups, spec.reference, 2)
+    return Grid(title, header, lines, groups, spec.reference)
 
 
 def _seeds_and_seconds(
@@ -236,7 +234,7 @@ def _fault(found: Found, row: Row, task: Task) -> str:
     return ", ".join(said)
 
 
-# --- grids of words, as Markdown and HTML --------------------------------------------
+# --- grids of words, as Markdown ------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -250,8 +248,6 @@ class Grid:
     """The heading that each line belongs under; empty for none."""
     bold: str | None = None
     """The name of the line that others are compared with."""
-    words: int = 0
-    """How many columns at the right hold words, not figures."""
 
     def markdown(self) -> str:
         """Return it as Markdown."""
@@ -259,38 +255,6 @@ class Grid:
         for line, (name, *_) in zip(lines, self.lines, strict=True):
             line[0] = f"**{line[0]}**" if name == self.bold else line[0]
         return markdown_grid(self.header, lines, self.groups)
-
-    def html(self) -> str:
-        """Return it as an HTML element; all words are escaped."""
-        bodies: list[list[str]] = [[]]
-        groups = self.groups or [""] * len(self.lines)
-        for group, line in under_headings(self.lines, groups):
-            if line is None:
-                place = f'scope="rowgroup" colspan="{len(self.header)}"'
-                heading = f"<th {place}><span>{escape(group)}</span></th>"
-                bodies.append([f"<tr>{heading}</tr>"])
-                continue
-            name, *cells = map(escape, line)
-            name = f"<strong>{name}</strong>" if line[0] == self.bold else name
-            figures = len(cells) - self.words
-            small = [_small(cell) for cell in cells[:figures]]
-            small += [f"<span>{cell}</span>" for cell in cells[figures:]]
-            told = "".join(f"<td>{cell}</td>" for cell in small)
-            bodies[-1].append(f'<tr><th scope="row">{name}</th>{told}</tr>')
-        head = "".join(f'<th scope="col">{escape(word)}</th>' for word in self.header)
-        body = "\n".join(
-            "\n".join(["<tbody>", *rows, "</tbody>"]) for rows in bodies if rows
-        )
-        return (
-            f"<table>\n<caption>{escape(self.title)}</caption>\n"
-            f"<thead><tr>{head}</tr></thead>\n{body}\n</table>"
-        )
-
-
-def _small(figure: str) -> str:
-    """Put a spread in small type, and what stands in brackets below the figure."""
-    figure = re.sub(r" (± [\d.,]+)", r" <small>\1</small>", figure)
-    return re.sub(r" (\(.*\))$", r"<br><small>\1</small>", figure)
 
 
 def under_headings(
