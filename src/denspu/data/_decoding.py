@@ -7,7 +7,9 @@ listed with the reason; it never ends the run.
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -45,6 +47,9 @@ KEPT_SIDE = 256
 COMMON_SIDE = 64
 """Side of the square that images of different sizes are brought to."""
 
+FACTS = dict.fromkeys(("width", "height", "bits", "bytes"), np.int64) | dict.fromkeys(
+    ("mode", "format"), object
+)
 GREY = ("1", "L", "LA", "La", *SIXTEEN_BIT)
 WHITE = 255
 
@@ -67,11 +72,10 @@ class Header:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """The headers of some images of one source, in order."""
+    """Images of one source, in order, with what their headers say."""
 
     found: Found
-    names: list[str]
-    headers: list[Header]
+    images: list[tuple[str, Header]]
     skipped: list[Skipped]
 
 
@@ -90,19 +94,18 @@ def require_pillow() -> Any:
 
 def survey(found: Found, names: Sequence[str], options: Options) -> Survey:
     """Read the header of every image; list those that are no image or too large."""
-    pillow = require_pillow()
 
     def look(name: str) -> Header | str:
-        return _header(pillow, found.path / name, options.max_pixels)
+        return _header(found.path / name, options.max_pixels)
 
+    piece = Survey(found, [], [])
     looked = _each(look, names, "headers", found, options)
-    both = list(zip(names, looked, strict=True))
-    return Survey(
-        found=found,
-        names=[name for name, header in both if isinstance(header, Header)],
-        headers=[header for header in looked if isinstance(header, Header)],
-        skipped=[Skipped(shown(n), why) for n, why in both if isinstance(why, str)],
-    )
+    for name, header in zip(names, looked, strict=True):
+        if isinstance(header, Header):
+            piece.images.append((name, header))
+        else:
+            piece.skipped.append(Skipped(shown(name), header))
+    return piece
 
 
 class _Quiet:
@@ -158,32 +161,34 @@ def _each(
     return [result for part in done for result in part]
 
 
-def _header(pillow: Any, path: Path, max_pixels: int) -> Header | str:
+def _header(path: Path, max_pixels: int) -> Header | str:
+    pillow = require_pillow()
     try:
-        n_bytes = os.stat(path).st_size
-        if n_bytes == 0:
-            return "the file is empty"
-        with open(path, "rb") as file, pillow.open(file, formats=FORMATS) as image:
-            width, height = image.size
-            if _smallest_decode(image) > max_pixels:
-                return (
-                    f"{width:,}×{height:,} pixels, more than max_pixels={max_pixels:,}"
+        with open(path, "rb") as file:
+            start = file.read(12)
+            if not start:
+                return "the file is empty"
+            with pillow.open(file, formats=FORMATS) as image:
+                width, height = image.size
+                if _smallest_decode(image) > max_pixels:
+                    return _too_large(f"{width:,}×{height:,}", max_pixels)
+                if image.format == "TIFF":  # some versions of Pillow turn it at once
+                    width, height = int(image.tag_v2[256]), int(image.tag_v2[257])
+                if _orientation(image) in SIDEWAYS:
+                    width, height = height, width
+                deep = image.mode in SIXTEEN_BIT
+                return Header(
+                    width=width,
+                    height=height,
+                    mode=image.mode,
+                    bits=16 if deep else 1 if image.mode == "1" else 8,
+                    format="JPEG" if image.format == "MPO" else image.format,
+                    bytes=os.fstat(file.fileno()).st_size,
                 )
-            if image.format == "TIFF":  # some versions of Pillow turn it at once
-                width, height = int(image.tag_v2[256]), int(image.tag_v2[257])
-            if _orientation(image) in SIDEWAYS:
-                width, height = height, width
-            sixteen = image.mode in SIXTEEN_BIT
-            return Header(
-                width=width,
-                height=height,
-                mode=image.mode,
-                bits=16 if sixteen else 1 if image.mode == "1" else 8,
-                format="JPEG" if image.format == "MPO" else image.format,
-                bytes=n_bytes,
-            )
+    except pillow.UnidentifiedImageError:
+        return f"not a readable image: it starts with {start!r}"
     except Exception as error:  # a broken file makes Pillow raise almost anything
-        return _why(pillow, error, path, max_pixels)
+        return _why(error, max_pixels)
 
 
 def _smallest_decode(image: Any) -> int:
@@ -200,22 +205,20 @@ def _orientation(image: Any) -> int:
     return int(image.getexif().get(ORIENTATION, 1))
 
 
-def _why(pillow: Any, error: Exception, path: Path, max_pixels: int) -> str:
-    if isinstance(error, pillow.DecompressionBombError):
-        pixels = "".join(c for c in str(error).split("pixels")[0] if c.isdigit())
-        said = f"{int(pixels):,} pixels" if pixels else "far too many pixels"
-        return f"{said}, more than max_pixels={max_pixels:,}"
-    if type(error).__name__ == "UnidentifiedImageError":
-        try:
-            with open(path, "rb") as file:
-                return f"not a readable image: it starts with {file.read(12)!r}"
-        except OSError as gone:  # pragma: no cover - it was readable a moment ago
-            return reason_of(gone)
+def _why(error: Exception, max_pixels: int) -> str:
+    """Return in words why an image cannot be read."""
+    said = str(error) or type(error).__name__
+    if type(error).__name__ == "DecompressionBombError":
+        return _too_large(f"{int(re.findall('[0-9]+', said)[0]):,}", max_pixels)
     if isinstance(error, OSError) and error.errno is not None:
         return reason_of(error)
     if isinstance(error, MemoryError):
         return "too large for the memory"
-    return f"cannot be decoded: {str(error) or type(error).__name__}"
+    return f"cannot be decoded: {said}"
+
+
+def _too_large(pixels: str, max_pixels: int) -> str:
+    return f"{pixels} pixels, more than max_pixels={max_pixels:,}"
 
 
 # --- one form for all ---------------------------------------------------------------
@@ -237,37 +240,30 @@ class ImagePlan:
 
     def bytes_for(self, n: int) -> int:
         """Return the size of ``n`` images in memory."""
-        one = self.height * self.width * self.channels
-        return n * one * np.dtype(self.dtype).itemsize
+        return n * math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 def choose_plan(
     headers: Sequence[Header], image_size: Size
 ) -> tuple[ImagePlan, list[str]]:
     """Return the form that suits all images, and a sentence where it was a choice."""
-    grey = all(h.mode in GREY for h in headers)
-    deep = any(h.bits == 16 for h in headers)
-    sizes = {(h.height, h.width) for h in headers}
-    notes = []
+    channels = 1 if all(h.mode in GREY for h in headers) else 3
+    dtype = "uint16" if any(h.bits == 16 for h in headers) else "uint8"
     if image_size is not None:
-        height, width = _as_size(image_size)
-    else:
-        height, width = next(iter(sizes))
-        if len(sizes) > 1 or max(height, width) > KEPT_SIDE:
-            notes.append(
-                f"Images come in {len(sizes):,} sizes"
-                if len(sizes) > 1
-                else f"Images are {width}×{height}"
-            )
-            height = width = COMMON_SIDE
-            notes[-1] += (
-                f" and are brought to {width}×{height}; image_size= sets another size."
-            )
-    plan = ImagePlan(height, width, 1 if grey else 3, "uint16" if deep else "uint8")
-    return plan, notes
+        return ImagePlan(*_as_size(image_size), channels, dtype), []
+    sizes = {(h.height, h.width) for h in headers}
+    height, width = next(iter(sizes))
+    if len(sizes) == 1 and max(height, width) <= KEPT_SIDE:
+        return ImagePlan(height, width, channels, dtype), []
+    side = COMMON_SIDE
+    some = f"come in {len(sizes):,} sizes" if sizes - {(height, width)} else ""
+    return ImagePlan(side, side, channels, dtype), [
+        f"Images {some or f'are {width}×{height}'} and are brought to {side}×{side}; "
+        "image_size= sets another size."
+    ]
 
 
-def _as_size(image_size: Size) -> tuple[int, int]:
+def _as_size(image_size: int | tuple[int, int]) -> tuple[int, int]:
     sides = (image_size, image_size) if isinstance(image_size, int) else image_size
     if (
         not isinstance(sides, tuple | list)
@@ -281,52 +277,47 @@ def _as_size(image_size: Size) -> tuple[int, int]:
     return sides[0], sides[1]
 
 
-def decode(found: Survey, plan: ImagePlan, options: Options) -> Items:
+def decode(piece: Survey, plan: ImagePlan, options: Options) -> Items:
     """Decode and resize all surveyed images into one array.
 
     Threads write straight into their rows; Pillow lets go of the interpreter while it
     decodes. Large images wait for each other, so that at most ``max_pixels`` decoded
     pixels, or one image, are in memory at a time.
     """
-    pillow = require_pillow()
-    top, max_pixels = found.found.path, options.max_pixels
-    out = np.empty((len(found.names), *plan.shape), dtype=plan.dtype)
+    found, max_pixels = piece.found, options.max_pixels
+    out = np.empty((len(piece.images), *plan.shape), dtype=plan.dtype)
     room = _Room(max_pixels)
 
     def work(row: int) -> str | None:
-        path = top / found.names[row]
-        header = found.headers[row]
+        name, header = piece.images[row]
         try:
             with room.for_pixels(min(header.width * header.height, max_pixels)):
-                out[row] = _pixels(pillow, path, plan, max_pixels)
+                out[row] = _pixels(found.path / name, plan, max_pixels)
         except Exception as error:  # one file must not end the run
-            return _why(pillow, error, path, max_pixels)
+            return _why(error, max_pixels)
         return None
 
-    reasons = _each(work, range(len(out)), "reading", found.found, options)
-    good = [row for row, reason in enumerate(reasons) if reason is None]
-    bad = [
-        Skipped(shown(found.names[row]), reason)
-        for row, reason in enumerate(reasons)
-        if reason is not None
-    ]
-    for to, row in enumerate(good):  # close the gaps without a second array
-        if to != row:
-            out[to] = out[row]
-    headers = [found.headers[row] for row in good]
-    types: dict[str, type] = dict.fromkeys(("width", "height", "bits", "bytes"), int)
-    types |= dict.fromkeys(("mode", "format"), object)
+    reasons = _each(work, range(len(out)), "reading", found, options)
+    good, skipped = list[int](), list(piece.skipped)
+    for row, reason in enumerate(reasons):
+        if reason is not None:
+            skipped.append(Skipped(shown(piece.images[row][0]), reason))
+            continue
+        if row != len(good):  # close the gaps without a second array
+            out[len(good)] = out[row]
+        good.append(row)
+    headers = [asdict(piece.images[row][1]) for row in good]
     return Items(
         kind="image",
         X=out[: len(good)],
-        ids=[shown(found.names[row]) for row in good],
-        source=found.found.source,
+        ids=[shown(piece.images[row][0]) for row in good],
+        source=found.source,
         plan={"kind": "image", **asdict(plan)},
         facts={
-            name: np.array([getattr(header, name) for header in headers], dtype=dtype)
-            for name, dtype in types.items()
+            name: np.array([header[name] for header in headers], dtype=dtype)
+            for name, dtype in FACTS.items()
         },
-        skipped=sorted([*found.skipped, *bad]),
+        skipped=sorted(skipped),
     )
 
 
@@ -352,9 +343,11 @@ class _Room:
                 self.changed.notify_all()
 
 
-def _pixels(pillow: Any, path: Path, plan: ImagePlan, max_pixels: int) -> Any:
+def _pixels(path: Path, plan: ImagePlan, max_pixels: int) -> Any:
     """Return one image as H×W×C numbers of the plan's type."""
     from PIL import ImageOps
+
+    pillow = require_pillow()
 
     with open(path, "rb") as file, pillow.open(file, formats=FORMATS) as image:
         if _smallest_decode(image) > max_pixels:  # the file changed since the survey

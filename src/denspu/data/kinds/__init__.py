@@ -245,6 +245,8 @@ class Items:
     def take(self, rows: Any) -> Items:
         """Return some of the items, by mask or by position."""
         rows = np.asarray(rows)
+        if rows.dtype == bool and rows.all():
+            return self
         at = np.flatnonzero(rows) if rows.dtype == bool else rows
         return replace(
             self,

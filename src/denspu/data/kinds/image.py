@@ -107,10 +107,10 @@ class _Images(Kind):
     ) -> tuple[Plan, list[str]]:
         """Choose one size and depth for all; refuse an array beyond the memory."""
         for piece in pieces:
-            if not piece.headers:
+            if not piece.images:
                 n = len(piece.skipped)
                 raise nothing_left(self, piece.found.source, n, piece.skipped)
-        headers = [header for piece in pieces for header in piece.headers]
+        headers = [header for piece in pieces for _, header in piece.images]
         notes: list[str] = []
         if given is None:
             form, notes = choose_plan(headers, options.image_size)

@@ -54,49 +54,39 @@ class _Vectors(Kind):
     def pieces(
         self, found: Found, options: Options, plan: Plan | None, limit: Limit
     ) -> Iterator[Items]:
-        """Yield rows with an array or an Arrow column of lists as ``X``."""
         if suffix(found.path.name) in TABLE_SUFFIXES:
+            width = None if plan is None else int(plan["width"])
             for table in table_pieces(found, options, limit):
-                yield _from_column(table, options)
+                yield _from_column(table, options, width)
         else:
             yield from _from_array(found, options, limit)
 
     def plan(
         self, pieces: Sequence[Items], options: Options, given: Plan | None
     ) -> tuple[Plan, list[str]]:
-        """Take the length of most vectors; all sources must share it."""
-        if given is None:
-            widths = [(_usual_width(piece.X), piece.source) for piece in pieces]
-            known = [(width, source) for width, source in widths if width]
-            given = {"kind": self.name, "width": known[0][0] if known else 1}
-            for width, source in known:
-                _same_width(width, given["width"], source)
-        return given, []
+        """Take the length of the vectors; all sources must share it."""
+        widths = [piece.X.shape[1] for piece in pieces if len(piece)]
+        return given or {"kind": self.name, "width": [*widths, 1][0]}, []
 
     def items(self, piece: Items, options: Options, plan: Plan) -> Items:
-        """Keep the vectors of the right length with finite numbers; list the others."""
-        width, X = int(plan["width"]), piece.X
-        at, bad = np.arange(len(piece)), list[Skipped]()
-        if isinstance(X, np.ndarray):
-            _same_width(X.shape[1], width, piece.source)
-        else:
-            lengths = _lengths(X)
-            fits = lengths == width
-            at, X = np.flatnonzero(fits), _flat(X.filter(fits), width)
-            bad = [
-                Skipped(piece.ids[i], f"{max(lengths[i], 0)} numbers, not {width}")
-                for i in np.flatnonzero(~fits)
-            ]
+        """Keep the vectors with finite numbers; list the others."""
+        X, width = piece.X, plan["width"]
+        if len(X) and X.shape[1] != width:
+            raise InvalidInputError(
+                f"The embeddings of {piece.source} have {X.shape[1]} numbers, the "
+                f"others {width}. Use embeddings of the same model."
+            )
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float32)
         finite = np.isfinite(X).all(axis=1)
-        if not finite.all():
-            odd = at[~finite]
-            bad += [Skipped(piece.ids[i], "holds NaN or infinity") for i in odd]
-            X, at = X[finite], at[finite]
-        named = replace(piece, X=np.empty((len(piece), 0))).take(at)
+        bad = [
+            Skipped(piece.ids[i], "holds NaN or infinity")
+            for i in np.flatnonzero(~finite)
+        ]
         return replace(
-            named, X=X, plan={"kind": self.name, "width": width}, skipped=bad
+            replace(piece, X=X).take(finite),
+            plan={"kind": self.name, "width": width},
+            skipped=piece.skipped + bad,
         )
 
     def stack(self, P: Items, U: Items) -> Any:
@@ -111,18 +101,8 @@ class _Vectors(Kind):
 KIND = _Vectors()
 
 
-def _same_width(width: int, wanted: int, source: str) -> None:
-    if width != wanted:
-        raise InvalidInputError(
-            f"The embeddings of {source} have {width} numbers, the others {wanted}. "
-            "Use embeddings of the same model."
-        )
-
-
-# --- a column of Parquet ------------------------------------------------------------
-
-
-def _from_column(table: RawTable, options: Options) -> Items:
+def _from_column(table: RawTable, options: Options, width: int | None) -> Items:
+    """Read the lists of one length, by default that of most; list the others."""
     column = options.vector_column
     if column is None:
         vectors = [name for name, kind in table.kinds.items() if kind == "vector"]
@@ -138,32 +118,21 @@ def _from_column(table: RawTable, options: Options) -> Items:
             f"vector_column={column!r} of {table.source} does not hold lists of "
             "numbers. Name the column that holds the embeddings."
         )
-    values = table.columns[column].combine_chunks()
-    return Items("embedding", values, plan={}, **about_rows(table, options))
-
-
-def _lengths(values: Any) -> NDArray[np.int64]:
-    """Return how many numbers each list of an Arrow column has; -1 for a gap."""
-    return np.array(values.value_lengths().fill_null(-1))
-
-
-def _usual_width(X: Any) -> int | None:
-    """Return the length of most vectors; None where there is none."""
-    if isinstance(X, np.ndarray):
-        return X.shape[1]
-    lengths = _lengths(X)
-    whole = lengths[lengths > 0]
-    return int(np.bincount(whole).argmax()) if len(whole) else None
-
-
-def _flat(values: Any, width: int) -> NDArray[Any]:
-    array = np.asarray(values.flatten().to_numpy(zero_copy_only=False))
-    if str(values.type.value_type) != "double":  # gaps among integers make doubles
-        array = array.astype(np.float32)
-    return array.reshape(-1, width)
-
-
-# --- .npy ---------------------------------------------------------------------------
+    lists = table.columns[column].combine_chunks()
+    lengths = np.array(lists.value_lengths().fill_null(0))
+    if width is None:
+        width = max(1, int(np.bincount(lengths[lengths > 0], minlength=1).argmax()))
+    fits = lengths == width
+    X = lists.filter(fits).flatten().to_numpy(zero_copy_only=False)
+    if str(lists.type.value_type) != "double":  # gaps among integers make doubles
+        X = X.astype(np.float32)
+    rows = np.empty((len(lists), 0))
+    items = Items("embedding", rows, plan={}, **about_rows(table, options))
+    bad = [
+        Skipped(items.ids[i], f"{lengths[i]} numbers, not {width}")
+        for i in np.flatnonzero(~fits)
+    ]
+    return replace(items.take(fits), X=X.reshape(-1, width), skipped=bad)
 
 
 def _from_array(found: Found, options: Options, limit: Limit) -> Iterator[Items]:
