@@ -77,9 +77,9 @@ def test_accepted_labels_give_one_mask(y):
         ([1.0, 1.0, 0.0, np.nan], ("y contains NaN",)),
         ([1.0, 1.0, 0.0, np.inf], ("y contains NaN or infinity",)),
         ([0.3, 1.0, 0.0, 0.0], ("label type",)),
-        ([0, 0, 0, 0], ("no labelled positive",)),
-        ([1, 1, 1, 1], ("no unlabelled row",)),
-        ([1, 0, 0, 0], ("one labelled positive", "at least 2")),
+        ([0, 0, 0, 0], ("0 labelled positive", "4 unlabelled", "At least 2")),
+        ([1, 1, 1, 1], ("4 labelled positive", "0 unlabelled", "At least 2")),
+        ([1, 0, 0, 0], ("1 labelled positive", "3 unlabelled", "At least 2")),
         ([[1, 0], [1, 0]], ("1d array",)),
     ],
 )
@@ -95,7 +95,7 @@ def test_pu_label_faults_are_label_errors():
 
 
 def test_one_row_is_refused():
-    with pytest.raises(LabelError, match=says("1 sample(s)", "at least 2 positives")):
+    with pytest.raises(LabelError, match=says("1 sample(s)", "At least 2 positives")):
         validate_labels([1])
 
 

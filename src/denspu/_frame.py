@@ -80,15 +80,14 @@ class Frame:
 
     @property
     def iloc(self) -> _Locator:
-        """Rows (and columns) by position."""
+        """Rows by position."""
         return _Locator(self)
 
     def take(self, positions: Any, axis: int = 0) -> Frame:
-        """Return rows (``axis=0``) or columns (``axis=1``) by position."""
+        """Return rows or columns (``axis=1``) by position, as scikit-learn asks."""
         if axis == 1:
-            names = self.columns
-            return self[[names[i] for i in positions]]
-        return Frame({name: column[positions] for name, column in self._items()})
+            return self[[self.columns[i] for i in positions]]
+        return self.iloc[positions]
 
     def to_numpy(self, dtype: Any = None) -> NDArray[Any]:
         """Return a 2-D array: floats where every column holds numbers."""
@@ -137,16 +136,8 @@ class _Locator:
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
 
-    def __getitem__(self, key: Any) -> Any:
-        frame = self._frame
-        if isinstance(key, tuple):
-            rows, columns = key
-            names = np.asarray(frame.columns, dtype=object)[columns]
-            frame = frame[names if isinstance(names, str) else list(names)]
-            if isinstance(frame, Column):
-                return frame[rows]
-            return frame.iloc[rows]
-        return Frame({name: column[key] for name, column in frame._items()})
+    def __getitem__(self, rows: Any) -> Frame:
+        return Frame({name: column[rows] for name, column in self._frame._items()})
 
 
 def _as_column(values: Any) -> Column:

@@ -66,31 +66,15 @@ def validate_labels(y: Any, n_rows: int | None = None) -> BoolArray:
             "See denspu.make_pu."
         )
     positive: BoolArray = y == 1
-    _check_both_present(positive)
+    n_positive, n_unlabeled = int(positive.sum()), int((~positive).sum())
+    if n_positive < 2 or not n_unlabeled:
+        raise LabelError(
+            f"y holds {n_positive} labelled positive(s) and {n_unlabeled} unlabelled "
+            f"row(s), {len(y)} sample(s) in all. At least 2 positives and 1 unlabelled "
+            "row are needed: a single class cannot be learned. Mark known positives "
+            "with 1, and add the rows to be judged with 0."
+        )
     return positive
-
-
-def _check_both_present(positive: BoolArray) -> None:
-    n_positive = int(positive.sum())
-    if len(positive) < 2:
-        raise LabelError(
-            f"Got {len(positive)} sample(s); at least 2 positives and 1 unlabelled "
-            "row are needed, so a single class cannot be learned."
-        )
-    if n_positive == 0:
-        raise LabelError(
-            "y has no labelled positive: it holds the unlabelled class only. Mark the "
-            "known positives with 1."
-        )
-    if n_positive == len(positive):
-        raise LabelError(
-            "y has no unlabelled row: it holds the positive class only. Add the rows "
-            "to be judged with label 0."
-        )
-    if n_positive < 2:
-        raise LabelError(
-            "y has one labelled positive; at least 2 are needed to describe a class."
-        )
 
 
 def validate_known_negative(mask: Any, positive: BoolArray) -> BoolArray:
@@ -157,6 +141,7 @@ def check_count(value: Any, available: int, *, argument: str, what: str) -> int:
 # --- rows ---------------------------------------------------------------------------
 
 MAX_CHANNELS = 4
+FORMS = {"table": "a 2-D table", "image": "an image array", "text": "a list of texts"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,26 +236,21 @@ def validate_X(
     fitted = getattr(estimator, "input_kind_", kind)
     if not reset and kind != fitted:
         raise InvalidInputError(
-            f"X is {_article(kind)}, but {type(estimator).__name__} was fitted on "
-            f"{_article(fitted)}. Reshape your data to the form given to fit."
+            f"X is {FORMS[kind]}, but {type(estimator).__name__} was fitted on "
+            f"{FORMS[fitted]}. Reshape your data to the form given to fit."
         )
-    check = {
-        "table": _validate_table,
-        "image": _validate_images,
-        "text": _validate_texts,
-    }
-    checked = check[kind](estimator, X, reset)
+    if kind == "table":
+        checked = _validate_table(estimator, X, reset)
+    elif kind == "image":
+        checked = check_images(X)
+        _same_shape(estimator, checked.shape[1:], reset)
+    else:
+        checked = check_texts(X)
     if reset:
         estimator.input_kind_ = kind
+        if kind != "table":
+            estimator.n_features_in_ = int(np.prod(checked.shape[1:]))
     return checked
-
-
-def _article(kind: str) -> str:
-    return {
-        "table": "a 2-D table",
-        "image": "an image array",
-        "text": "a list of texts",
-    }[kind]
 
 
 def _validate_table(estimator: Any, X: Any, reset: bool) -> Any:
@@ -335,25 +315,15 @@ def _refuse_bad_numbers(frame: Any, allow_nan: bool) -> None:
         )
 
 
-def _validate_images(estimator: Any, X: Any, reset: bool) -> Any:
-    images = check_images(X)
-    shape = images.shape[1:]
+def _same_shape(estimator: Any, shape: tuple[int, ...], reset: bool) -> None:
     if reset:
         estimator.image_shape_ = shape
-        estimator.n_features_in_ = int(np.prod(shape))
     elif shape != estimator.image_shape_:
+        now, fitted = ("×".join(map(str, s)) for s in (shape, estimator.image_shape_))
         raise InvalidInputError(
-            f"Images are {_hwc(shape)}, but {type(estimator).__name__} was fitted on "
-            f"{_hwc(estimator.image_shape_)} (height×width×channels)."
+            f"Images are {now}, but {type(estimator).__name__} was fitted on {fitted} "
+            "(height×width×channels)."
         )
-    return images
-
-
-def _validate_texts(estimator: Any, X: Any, reset: bool) -> Any:
-    texts = check_texts(X)
-    if reset:
-        estimator.n_features_in_ = 1
-    return texts
 
 
 def check_texts(X: Any) -> Any:
@@ -408,10 +378,6 @@ def check_images(X: Any) -> Any:
             "images."
         )
     return images
-
-
-def _hwc(shape: tuple[int, ...]) -> str:
-    return "×".join(map(str, shape))
 
 
 def validate_embedding(estimator: Any, Z: Any, *, reset: bool) -> Any:

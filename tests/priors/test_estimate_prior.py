@@ -360,7 +360,7 @@ def test_odd_arguments_are_refused(options, words):
 
 def test_odd_data_is_refused():
     X, y, _ = rows(n=60)
-    with pytest.raises(LabelError, match="no labelled positive"):
+    with pytest.raises(LabelError, match="0 labelled positive"):
         estimate_prior(X, np.zeros(60))
     with pytest.raises(InvalidInputError, match="inconsistent numbers"):
         estimate_prior(X, y[:-1])

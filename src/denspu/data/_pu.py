@@ -27,34 +27,16 @@ MECHANISMS = ("scar", "sar")
 SAR_STRENGTH = 2.0
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Oracle:
-    """The true classes of a PU data set; for metrics and benchmarks only.
+    """The true classes of a PU data set; for metrics and benchmarks only."""
 
-    ``positive`` is the truth of every row, ``unlabeled`` marks those without a label,
-    ``prior`` is the share of positives among the rows the data set was made from.
-    """
-
-    __slots__ = ("_positive", "_prior", "_unlabeled")
-
-    def __init__(self, positive: BoolArray, unlabeled: BoolArray, prior: float) -> None:
-        self._positive = positive
-        self._unlabeled = unlabeled
-        self._prior = prior
-
-    @property
-    def labels(self) -> IntArray:
-        """True class, 1 or 0, of every row of the data set."""
-        return self._positive.astype(np.int64)
-
-    @property
-    def unlabeled_labels(self) -> IntArray:
-        """True class of the unlabelled rows, in their order."""
-        return self.labels[self._unlabeled]
-
-    @property
-    def prior(self) -> float:
-        """Share of positives overall, among the original rows."""
-        return self._prior
+    labels: IntArray
+    """True class, 1 or 0, of every row of the data set."""
+    unlabeled_labels: IntArray
+    """True class of the unlabelled rows, in their order."""
+    prior: float
+    """Share of positives overall, among the original rows."""
 
     @property
     def prior_in_unlabeled(self) -> float:
@@ -62,7 +44,7 @@ class Oracle:
         return float(self.unlabeled_labels.mean())
 
     def __repr__(self) -> str:
-        return f"<Oracle of {len(self._positive)} rows>"
+        return f"<Oracle of {len(self.labels)} rows>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,6 +195,7 @@ def _assemble(
         y = np.zeros(len(index), dtype=np.int64)
         y[: len(copies)] = 1
         rows = take_rows(X, index)
+    truth = is_positive[index].astype(np.int64)
     return PUDataset(
         X=rows,
         y=y,
@@ -220,7 +203,7 @@ def _assemble(
         groups=None if groups is None else np.asarray(groups)[index],
         scenario=scenario,
         mechanism=mechanism,
-        oracle=Oracle(is_positive[index], y == 0, float(is_positive.mean())),
+        oracle=Oracle(truth, truth[y == 0], float(is_positive.mean())),
     )
 
 
@@ -328,10 +311,19 @@ def _propensities(
     """Return one labelling weight a positive; ``rows`` are their numbers in the set."""
     if propensity is None:
         return _default_propensity(positives)
-    if callable(propensity):
-        weights = _as_numbers(propensity(positives), len(rows), "positive row")
-    else:
-        weights = _as_numbers(propensity, n_rows, "row")[rows]
+    given = propensity(positives) if callable(propensity) else propensity
+    wanted = len(rows) if callable(propensity) else n_rows
+    try:
+        weights = np.asarray(given, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"propensity is not numeric: {error}") from error
+    if weights.shape != (wanted,):
+        raise InvalidParameterError(
+            f"propensity has shape {weights.shape}; one number a "
+            f"{'positive row' if callable(propensity) else 'row'} is needed, shape "
+            f"({wanted},)."
+        )
+    weights = weights if callable(propensity) else weights[rows]
     bad = ~(np.isfinite(weights) & (weights > 0))
     if bad.any():
         raise InvalidParameterError(
@@ -339,19 +331,6 @@ def _propensities(
             "positive row(s) in all are not finite numbers above 0."
         )
     return weights
-
-
-def _as_numbers(values: Any, length: int, what: str) -> FloatArray:
-    try:
-        numbers = np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InvalidParameterError(f"propensity is not numeric: {error}") from error
-    if numbers.shape != (length,):
-        raise InvalidParameterError(
-            f"propensity has shape {numbers.shape}; one number a {what} is needed, "
-            f"shape ({length},)."
-        )
-    return numbers
 
 
 def _default_propensity(positives: Any) -> FloatArray:
