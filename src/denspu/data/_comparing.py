@@ -7,7 +7,6 @@ fact about the items is asked alone whether it separates P from U.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import fisher_exact, mannwhitneyu
 
 from denspu._frame import Frame
-from denspu._typing import BoolArray, FloatArray
+from denspu._typing import BoolArray
 from denspu.data.kinds import Items, Kind, kind_of
 from denspu.exceptions import InvalidInputError
 
@@ -122,15 +121,16 @@ def find_shortcuts(P: Items, U: Items) -> list[str]:
     level = CHANCE / max(1, len(pairs))
     found = []
     for name, p, u in pairs:
-        if p.dtype.kind in "iuf" and name != UNITS["bits"]:
-            found.append(_judge_number(name, p.astype(float), u.astype(float), level))
-        else:
-            found.append(_judge_word(name, p, u, level))
-    told = sorted((f for f in found if f is not None), key=lambda f: -f[0])
-    return [sentence for _, sentence in told]
+        is_number = p.dtype.kind in "iuf" and name != UNITS["bits"]
+        found += (_judge_number if is_number else _judge_word)(name, p, u, level)
+    return [
+        f"{sentence} Check that the model does not learn this instead of the content."
+        for _, sentence in sorted(found, key=lambda one: -one[0])
+    ]
 
 
 def _facts(P: Items, U: Items) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
+    """Yield each fact that both have, with its values in P and in U."""
     for name in P.facts:
         if name in U.facts:
             yield UNITS.get(name, name), P.facts[name], U.facts[name]
@@ -148,72 +148,58 @@ def _facts(P: Items, U: Items) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]
 
 
 def _judge_number(
-    name: str, p: FloatArray, u: FloatArray, level: float
-) -> tuple[float, str] | None:
+    name: str, p: NDArray[Any], u: NDArray[Any], level: float
+) -> list[tuple[float, str]]:
     """Return how far a fact separates P from U, and the sentence, if it does."""
     if p.min() == p.max() == u.min() == u.max():
-        return None
+        return []
+    p, u = p.astype(float), u.astype(float)
     test = mannwhitneyu(p, u, alternative="two-sided", method="auto")
     auc = float(test.statistic) / (len(p) * len(u))
     strength = max(auc, 1 - auc)
-    clear = CLEAR_BYTES if name == UNITS["bytes"] else CLEAR
-    if strength < clear:
-        return None
-    if max(float(test.pvalue), _chance_beyond_median(p, u, auc > 0.5)) >= level:
-        return None
-    medians = float(np.median(p)), float(np.median(u))
-    if medians[0] != medians[1]:
+    cut, other = float(np.median(p)), float(np.median(u))
+    # the test above is too sure of few or equal values
+    beyond = [x >= cut if auc > 0.5 else x <= cut for x in (p, u)]
+    chance = max(float(test.pvalue), _chance(beyond[0], beyond[1]))
+    if strength < (CLEAR_BYTES if name == UNITS["bytes"] else CLEAR) or chance >= level:
+        return []
+    if cut != other:
         said = (
-            f"the median is {_short(medians[0])} among the labelled positives and "
-            f"{_short(medians[1])} among the unlabelled"
+            f"the median is {_short(cut)} among the labelled positives and "
+            f"{_short(other)} among the unlabelled"
         )
     else:
-        value = medians[0]
         said = (
-            f"it is {_short(value)} in {np.mean(p == value):.0%} of the labelled "
-            f"positives and {np.mean(u == value):.0%} of the unlabelled"
+            f"it is {_short(cut)} in {np.mean(p == cut):.0%} of the labelled "
+            f"positives and {np.mean(u == cut):.0%} of the unlabelled"
         )
-    return 2 * strength - 1, (
-        f"{_capital(name)} alone tells labelled from unlabelled (AUC {strength:.2f}): "
-        f"{said}. Check that the model does not learn this instead of the content."
-    )
-
-
-def _chance_beyond_median(p: FloatArray, u: FloatArray, larger: bool) -> float:
-    """Return an exact p-value: the test above is too sure of few or equal values."""
-    cut = np.median(p)
-    ours, theirs = (p >= cut, u >= cut) if larger else (p <= cut, u <= cut)
-    table = [
-        [int(ours.sum()), int((~ours).sum())],
-        [int(theirs.sum()), int((~theirs).sum())],
-    ]
-    return float(fisher_exact(table).pvalue)
+    told = f"alone tells labelled from unlabelled (AUC {strength:.2f})"
+    return [(2 * strength - 1, f"{_capital(name)} {told}: {said}.")]
 
 
 def _judge_word(
     name: str, p: NDArray[Any], u: NDArray[Any], level: float
-) -> tuple[float, str] | None:
-    ours, theirs = Counter(p.tolist()), Counter(u.tolist())
-    values = sorted({*ours, *theirs}, key=str)
+) -> list[tuple[float, str]]:
+    """Return how far a word separates P from U, and the sentence, if it does."""
+    values = sorted({*p.tolist(), *u.tolist()}, key=str)
     if len(values) < 2:
-        return None
-    shares = {v: (ours[v] / len(p), theirs[v] / len(u)) for v in values}
+        return []
+    shares = {v: (float(np.mean(p == v)), float(np.mean(u == v))) for v in values}
     worst = max(values, key=lambda v: (abs(shares[v][0] - shares[v][1]), shares[v][0]))
-    mine, other = shares[worst]
-    table = [
-        [ours[worst], len(p) - ours[worst]],
-        [theirs[worst], len(u) - theirs[worst]],
-    ]
-    chance = fisher_exact(table).pvalue * (len(values) if len(values) > 2 else 1)
-    if abs(mine - other) < DIFFERENCE or chance >= level:
-        return None
+    chance = _chance(p == worst, u == worst) * (len(values) if len(values) > 2 else 1)
     if set(values) == {"missing", "present"}:
-        worst, (mine, other) = "missing", shares["missing"]
-    return abs(mine - other), (
-        f"{_capital(name)} is {worst} in {mine:.0%} of the labelled positives and "
-        f"{other:.0%} of the unlabelled. Check that the model does not learn this "
-        "instead of the content."
-    )
+        worst = "missing"
+    mine, other = shares[worst]
+    if abs(mine - other) < DIFFERENCE or chance >= level:
+        return []
+    told = f"in {mine:.0%} of the labelled positives and {other:.0%} of the unlabelled"
+    return [(abs(mine - other), f"{_capital(name)} is {worst} {told}.")]
+
+
+def _chance(ours: BoolArray, theirs: BoolArray) -> float:
+    """Return the p-value of Fisher's exact test that two shares are the same."""
+    table = [[int(some.sum()), int((~some).sum())] for some in (ours, theirs)]
+    return float(fisher_exact(table).pvalue)
 
 
 def _short(value: float) -> str:

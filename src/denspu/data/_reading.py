@@ -15,8 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
 
 from denspu._parameters import Whole, check
 from denspu.data.kinds import (
@@ -159,9 +162,9 @@ def read_items(
         If nothing can be read; single bad items are listed in ``skipped`` instead.
     """
     chosen = _checked(kind, options)
-    plan = like.plan if isinstance(like, Items) else like
-    if plan is not None:
-        chosen = _in_form_of(chosen, plan)
+    plan = None
+    if like is not None:
+        plan, chosen = _in_form_of(like, chosen)
     return _read([find(source, chosen)], chosen, plan)[0]
 
 
@@ -239,12 +242,7 @@ def iter_items(
     check("chunk", chunk, Whole(1))
     check("max_bytes", max_bytes, Whole(1))
     chosen = _checked("auto", options, but=WHOLE)
-    plan = like.plan if isinstance(like, Items) else like
-    if plan is None:
-        raise InvalidParameterError(
-            "like=None: pass items that were read before, or their plan."
-        )
-    chosen = _in_form_of(chosen, plan)
+    plan, chosen = _in_form_of(like, chosen)
     found = find(source, chosen)
     pieces = _pieces(found, chosen, plan, Limit(chunk, max_bytes))
     return _parts(found, pieces, chosen, plan)
@@ -255,20 +253,17 @@ def iter_items(
 
 def _read(found: Sequence[Found], options: Options, given: Plan | None) -> list[Items]:
     """Read all sources in one form: the given one, or one that suits them all."""
-    kind = found[0].kind
-    pieces, seconds = [], []
+    clock = [time.perf_counter()]
+    pieces = []
     for one in found:
-        start = time.perf_counter()
         pieces.append(list(_pieces(one, options, given, Limit())))
-        seconds.append(time.perf_counter() - start)
-    everything = [piece for some in pieces for piece in some]
-    plan, notes = kind.plan(everything, options, given)
+        clock.append(time.perf_counter())
+    plan, notes = found[0].kind.plan(list(chain(*pieces)), options, given)
     read: list[Items] = []
-    for one, some, before in zip(found, pieces, seconds, strict=True):
+    for one, some, seconds in zip(found, pieces, np.diff(clock), strict=True):
         items = Items.together(list(_parts(one, some, options, plan)))
-        total = before + items.seconds
-        told = [*items.notes, *([] if read else notes)]
-        read.append(replace(items, notes=told, seconds=total))
+        told = items.notes if read else [*items.notes, *notes]
+        read.append(replace(items, notes=told, seconds=items.seconds + float(seconds)))
     return read
 
 
@@ -342,10 +337,8 @@ def _checked(
                 f"There is no option {name!r}.{did_you_mean(name, known)} Options: "
                 f"{', '.join(known)}."
             )
-    given = dict(options)
-    given["columns"] = given.get("columns") or {}
-    given["aside"] = tuple(given.get("aside") or ())
-    chosen = Options(kind=kind, **given)
+    aside, columns = options.get("aside") or (), options.get("columns") or {}
+    chosen = Options(kind, **{**options, "aside": tuple(aside), "columns": columns})
     try:
         "".encode(chosen.encoding)
     except LookupError as error:
@@ -362,19 +355,21 @@ def _checked(
     return chosen
 
 
-def _in_form_of(options: Options, plan: Plan) -> Options:
-    """Return the options with the kind of a plan."""
-    kind = plan.get("kind")
+def _in_form_of(like: Items | Plan, options: Options) -> tuple[Plan, Options]:
+    """Return a plan, and the options with its kind."""
+    plan = like.plan if isinstance(like, Items) else like
+    kind = plan.get("kind") if isinstance(plan, Mapping) else None
     if kind not in kinds():
         raise InvalidParameterError(
-            f"like={plan!r} is no plan; pass items, or their plan."
+            f"like={plan!r} is no plan; pass items that were read before, or their "
+            "plan."
         )
     if options.kind not in ("auto", kind):
         raise InvalidParameterError(
             f"kind={options.kind!r} contradicts like=, which holds "
             f"{kind_of(kind).plural}."
         )
-    return replace(options, kind=kind)
+    return plan, replace(options, kind=kind)
 
 
 # --- looking ------------------------------------------------------------------------
@@ -450,21 +445,15 @@ def _find_folder(path: Path, options: Options) -> Found:
 
 
 def _find_list(paths: Sequence[Any], options: Options) -> Found:
-    listed = [kind for kind in kinds().values() if kind.in_lists]
-    names = [os.fspath(path) for path in paths]
-    if options.kind == "auto":
-        end = suffix(names[0]) if names else ""
-        kind = next((k for k in listed if end in k.suffixes), kind_of("image"))
-    else:
-        kind = kind_of(options.kind)
-    if kind not in listed:
+    kind = kind_of("image")
+    if options.kind not in ("auto", kind.name):
         raise InvalidInputError(
-            f"A list of paths is read as {' or '.join(k.plural for k in listed)}, not "
-            f"as {kind.plural}. Pass one path."
+            f"A list of paths is read as {kind.plural}, not as "
+            f"{kind_of(options.kind).plural}. Pass one path."
         )
-    if not names:
-        raise InvalidInputError(f"The list of {kind.plural} is empty.")
-    return Found(kind, "the list", Path(), names)
+    if not paths:
+        raise InvalidInputError("The list of images is empty.")
+    return Found(kind, "the list", Path(), [os.fspath(path) for path in paths])
 
 
 # --- folders and text files ---------------------------------------------------------

@@ -71,8 +71,6 @@ class Kind:
     """A source of it, in words."""
     folder: ClassVar[str] = ""
     """What a folder of it holds, in words; empty where it comes in one file."""
-    in_lists: ClassVar[bool] = False
-    """May a source be a list of paths?"""
     file_name: ClassVar[str] = ""
     """What a file with one of the suffixes is for sure, in words; empty if unsure."""
     empty: ClassVar[str] = "holds no items"

@@ -59,7 +59,6 @@ class _Images(Kind):
     )
     wanted = "a folder, an image, or a .txt with one path a line"
     folder = "images (.jpg .png .webp .tif .bmp .gif)"
-    in_lists = True
     file_name = "an image"
     empty = "holds no image"
 
