@@ -108,36 +108,16 @@ def survey(found: Found, names: Sequence[str], options: Options) -> Survey:
     return piece
 
 
-class _Quiet:
+@contextmanager
+def quiet_decoding() -> Iterator[None]:
     """Silence Pillow's warnings: sizes are measured here, faults become reasons.
 
-    Filters of warnings belong to the whole process. So the first thread that enters
-    sets them and the last one that leaves puts back what was.
+    Filters of warnings belong to the whole process, so the main thread sets them.
     """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.inside = 0
-        self.filters = warnings.catch_warnings()
-
-    def __enter__(self) -> None:
-        pillow = require_pillow()
-        with self.lock:
-            self.inside += 1
-            if self.inside == 1:
-                self.filters = warnings.catch_warnings()
-                self.filters.__enter__()
-                warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
-                warnings.filterwarnings("ignore", module="PIL")
-
-    def __exit__(self, *_: object) -> None:
-        with self.lock:
-            self.inside -= 1
-            if self.inside == 0:
-                self.filters.__exit__(None, None, None)
-
-
-quiet_decoding = _Quiet()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", require_pillow().DecompressionBombWarning)
+        warnings.filterwarnings("ignore", module="PIL")
+        yield
 
 
 def _each(
@@ -148,8 +128,7 @@ def _each(
     options: Options,
 ) -> list[Any]:
     """Call ``work`` on each thing in threads, several a task, keeping the order."""
-    shown_as = progress(stage, len(things), options.verbose, least=MANY)
-    with quiet_decoding, shown_as as advance:
+    with progress(stage, len(things), options.verbose, least=MANY) as advance:
 
         def task(part: Sequence[Any]) -> list[Any]:
             results = [work(thing) for thing in part]

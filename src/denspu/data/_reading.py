@@ -253,17 +253,18 @@ def iter_items(
 
 def _read(found: Sequence[Found], options: Options, given: Plan | None) -> list[Items]:
     """Read all sources in one form: the given one, or one that suits them all."""
-    clock = [time.perf_counter()]
-    pieces = []
-    for one in found:
-        pieces.append(list(_pieces(one, options, given, Limit())))
-        clock.append(time.perf_counter())
-    plan, notes = found[0].kind.plan(list(chain(*pieces)), options, given)
-    read: list[Items] = []
-    for one, some, seconds in zip(found, pieces, np.diff(clock), strict=True):
-        items = Items.together(list(_parts(one, some, options, plan)))
-        told = items.notes if read else [*items.notes, *notes]
-        read.append(replace(items, notes=told, seconds=items.seconds + float(seconds)))
+    kind = found[0].kind
+    clock, pieces, read = [time.perf_counter()], list[list[Any]](), list[Items]()
+    with kind.quiet():
+        for one in found:
+            pieces.append(list(_pieces(one, options, given, Limit())))
+            clock.append(time.perf_counter())
+        plan, notes = kind.plan(list(chain(*pieces)), options, given)
+        for one, some, seconds in zip(found, pieces, np.diff(clock), strict=True):
+            items = Items.together(list(_parts(one, some, options, plan)))
+            told = items.notes if read else [*items.notes, *notes]
+            took = items.seconds + float(seconds)
+            read.append(replace(items, notes=told, seconds=took))
     return read
 
 

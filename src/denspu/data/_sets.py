@@ -45,6 +45,9 @@ NOT_AS_PROMISED = (
 
 PARTS = ("X_train", "y_train", "X_test", "y_test")
 
+FACTS = ("name", "summary", "n_train", "n_test", "licence", "homepage")
+"""Facts of a set that ``info`` passes on."""
+
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """An array for each of ``PARTS``."""
 
@@ -151,15 +154,15 @@ def load_dataset(
     from denspu._parameters import Whole, check  # bring scikit-learn; get() spares it
 
     spec = find_set(name)
-    if split_seed is not None:
-        if spec.split is None:
-            raise InvalidParameterError(
-                f"split_seed={split_seed!r} is given, but {spec.name} comes with a "
-                "split of its own. Leave it out."
-            )
-        check("split_seed", split_seed, Whole(0))
     if spec.split is not None:
-        arrays = spec.split(split_seed or 0)
+        seed = 0 if split_seed is None else split_seed
+        check("split_seed", seed, Whole(0))
+        arrays = spec.split(seed)
+    elif split_seed is not None:
+        raise InvalidParameterError(
+            f"split_seed={split_seed!r} is given, but {spec.name} comes with a split "
+            "of its own. Leave it out."
+        )
     else:
         folder = folder_of(spec, data_home)
         if not is_stored(folder):
@@ -170,12 +173,11 @@ def load_dataset(
                 )
             get(spec.name, data_home=data_home)
         arrays = load(spec, folder)
+    for part in ("y_train", "y_test"):
+        arrays[part] = arrays[part].astype(np.int64)
     return Benchmark(
         name=spec.name,
-        X_train=arrays["X_train"],
-        y_train=arrays["y_train"].astype(np.int64),
-        X_test=arrays["X_test"],
-        y_test=arrays["y_test"].astype(np.int64),
+        **arrays,
         class_names=spec.class_names,
         positive=spec.positive,
         licence=spec.licence,
@@ -238,20 +240,16 @@ def info(
         path = folder_of(spec, data_home) if spec.split is None else _digits_file()
         present = path.is_file() or is_stored(path)
         files = [path] if path.is_file() else list(path.glob("*.npy"))
+        facts = {name: getattr(spec, name) for name in FACTS}
         found.append(
-            {
-                "name": spec.name,
-                "summary": spec.summary,
+            facts
+            | {
                 "present": present,
                 "path": str(path),
                 "bytes": sum(file.stat().st_size for file in files) if present else 0,
-                "n_train": spec.n_train,
-                "n_test": spec.n_test,
                 "shape": list(spec.shape),
                 "classes": list(spec.class_names),
                 "positive": list(spec.positive),
-                "licence": spec.licence,
-                "homepage": spec.homepage,
             }
         )
     return found
@@ -263,14 +261,13 @@ def data_home(path: str | Path | None = None) -> Path:
     ``path`` if given, else the environment variable ``DENSPU_HOME``, else ``denspu``
     in the user's cache folder. The folder is not created.
     """
-    if path is not None:
-        return Path(path).expanduser()
-    if os.environ.get("DENSPU_HOME"):
-        return Path(os.environ["DENSPU_HOME"]).expanduser()
-    if os.environ.get("XDG_CACHE_HOME"):
-        return Path(os.environ["XDG_CACHE_HOME"]) / "denspu"
-    if os.name == "nt" and os.environ.get("LOCALAPPDATA"):
-        return Path(os.environ["LOCALAPPDATA"]) / "denspu" / "Cache"
+    given = path if path is not None else os.environ.get("DENSPU_HOME")
+    if given:
+        return Path(given).expanduser()
+    if cache := os.environ.get("XDG_CACHE_HOME"):
+        return Path(cache) / "denspu"
+    if os.name == "nt" and (local := os.environ.get("LOCALAPPDATA")):
+        return Path(local) / "denspu" / "Cache"
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "denspu"
     return Path.home() / ".cache" / "denspu"

@@ -132,7 +132,7 @@ class _Images(Kind):
         return int(plan["height"] * plan["width"] * plan["channels"])
 
     def quiet(self) -> AbstractContextManager[None]:
-        return quiet_decoding
+        return quiet_decoding()
 
     def stack(self, P: Items, U: Items) -> NDArray[Any]:
         """Grey becomes colour and 8 bits become 16 where the other side has them."""
@@ -217,10 +217,8 @@ def _near(P: Any, U: Any) -> tuple[Pairs, bool]:
 
 def _alike(one: Any, other: Any) -> bool:
     """Tell whether two images agree in all their pixels, not in thumbnails alone."""
-    a, b = (
-        _standard(image.astype(np.float64).reshape(1, -1)) for image in (one, other)
-    )
-    return bool(a @ b.T >= 1 - CLOSEST)
+    a, b = _standard(np.stack([one, other]).astype(np.float64).reshape(2, -1))
+    return bool(a @ b >= 1 - CLOSEST)
 
 
 def _usual_distance(thumbs: FloatArray) -> float:
@@ -236,10 +234,16 @@ def _usual_distance(thumbs: FloatArray) -> float:
 
 def _thumbnails(images: Any) -> NDArray[np.float32]:
     """Return small versions with mean 0 and length 1; a flat image becomes zeros."""
-    parts = [
-        _small(images[i : i + CHUNK]).reshape(len(images[i : i + CHUNK]), -1)
-        for i in range(0, len(images), CHUNK)
-    ]
+    top = np.iinfo(images.dtype).max if images.dtype.kind in "ui" else 1.0
+    parts = []
+    for start in range(0, len(images), CHUNK):
+        part = images[start : start + CHUNK].astype(np.float32) / np.float32(top)
+        for axis, after in ((1, (1, 1)), (2, (1,))):  # means over rows, then columns
+            side = part.shape[axis]
+            edges = np.linspace(0, side, min(THUMB, side) + 1).astype(int)
+            sums = np.add.reduceat(part, edges[:-1], axis=axis)
+            part = sums / np.diff(edges).reshape(-1, *after)
+        parts.append(part.astype(np.float32).reshape(len(part), -1))
     return _standard(np.concatenate(parts))
 
 
@@ -251,22 +255,3 @@ def _standard(rows: NDArray[Any]) -> NDArray[Any]:
     rows /= np.maximum(length, 1e-12)
     rows[flat] = 0
     return rows
-
-
-def _small(images: Any) -> NDArray[np.float32]:
-    """Return N×cells×C means over blocks, values in 0 to 1."""
-    top = np.iinfo(images.dtype).max if images.dtype.kind in "ui" else 1.0
-    n, height, width, channels = images.shape
-    values = images.astype(np.float32) / np.float32(top)
-    values = np.einsum("nhwc,ah->nawc", values, _weights(height), optimize=True)
-    values = np.einsum("nawc,bw->nabc", values, _weights(width), optimize=True)
-    return np.ascontiguousarray(values, dtype=np.float32).reshape(n, -1, channels)
-
-
-def _weights(side: int) -> NDArray[np.float32]:
-    """Return how much each pixel gives to each of at most ``THUMB`` cells."""
-    edges = np.linspace(0, side, min(THUMB, side) + 1)
-    low, high = edges[:-1, None], edges[1:, None]
-    pixel = np.arange(side)[None, :]
-    cover = np.minimum(high, pixel + 1) - np.maximum(low, pixel)
-    return (np.clip(cover, 0, None) / (high - low)).astype(np.float32)

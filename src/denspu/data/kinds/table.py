@@ -60,10 +60,11 @@ class _Tables(Kind):
         return "table rows"
 
     def claims(self, path: Path, options: Options) -> bool:
-        one_column = (
-            options.text_column is not None or options.vector_column is not None
+        return (
+            super().claims(path, options)
+            and options.text_column is None
+            and options.vector_column is None
         )
-        return super().claims(path, options) and not one_column
 
     def pieces(
         self, found: Found, options: Options, plan: Plan | None, limit: Limit
@@ -178,14 +179,9 @@ def _infer_kinds(
                 f"columns[{name!r}]={kind!r} must be number, category, date, drop or a "
                 "date format such as '%d.%m.%Y'."
             )
-    kinds: dict[str, str] = {}
     notes: list[str] = []
-    for name in names:
-        if given.get(name) == "drop":
-            continue
-        kind = given.get(name) or _infer(name, tables, notes)
-        if kind != "drop":
-            kinds[name] = kind
+    inferred = {n: given.get(n) or _infer(n, tables, notes) for n in names}
+    kinds = {name: kind for name, kind in inferred.items() if kind != "drop"}
     if not kinds:
         raise InvalidInputError(
             f"{tables[0].source} has no column to learn from: "
@@ -208,28 +204,35 @@ def _same_names(
 
 
 def _infer(name: str, tables: Sequence[RawTable], notes: list[str]) -> str:
+    """Return the kind of a column as its file states it, or as its texts show."""
     stated = {table.kinds[name] for table in tables if name in table.kinds}
-    values = [v for t in tables if name not in t.kinds for v in t.columns[name]]
-    present = [value for value in values if value is not None]
+    present = [
+        value
+        for table in tables
+        if table.kinds.get(name, "category") == "category"
+        for value in table.columns[name]
+        if value is not None
+    ]
     if stated & {"vector", "other"}:
         notes.append(f"Column {name!r} holds neither numbers nor texts: left out.")
         return "drop"
     if not stated:
         comma = any(table.decimal_comma for table in tables)
         kind = _infer_texts(name, present, comma, notes)
-    elif len(stated) == 1 and not present:
-        kind = stated.pop()
-        if kind == "category":
-            present = [v for t in tables for v in t.columns[name] if v is not None]
     elif stated == {"number"} and all(_number(v) is not None for v in present):
         kind = "number"
+    elif stated == {"category"} or (stated == {"date"} and not present):
+        kind = stated.pop()
     else:
         raise InvalidInputError(
             f"Column {name!r} is {' and '.join(sorted(stated))} in one file and "
             "something else in the other. Write both files with the same types."
         )
-    different = len(present) >= ALL_DIFFERENT and len(set(present)) == len(present)
-    if kind == "category" and different:
+    if (
+        kind == "category"
+        and len(present) >= ALL_DIFFERENT
+        and len(set(present)) == len(present)
+    ):
         notes.append(
             f"Column {name!r} is different in every row, like a name: left out."
         )
@@ -279,19 +282,16 @@ def _values_of(table: RawTable, name: str, kind: str) -> NDArray[Any]:
     for i, value in enumerate(raw):
         if value is None:
             continue
-        if kind != "number":
-            number = _days(value.strip(), kind)
-        else:
-            number = _number(value)
-            if number is None and table.decimal_comma:
-                number = _number(value.replace(",", "."))
-        if number is None or math.isinf(number):
+        read = _number(value) if kind == "number" else _days(value.strip(), kind)
+        if read is None and kind == "number" and table.decimal_comma:
+            read = _number(value.replace(",", "."))
+        if read is None or math.isinf(read):
             raise InvalidInputError(
                 f"Column {name!r} of {table.source} should be a {kind}, but row "
                 f"{table.rows[i]} holds {value!r}. Correct the cell or leave it "
                 f"empty, or pass columns={{{name!r}: 'category'}}."
             )
-        out[i] = number
+        out[i] = read
     return out
 
 
