@@ -4,7 +4,7 @@
 
 Its pictures are drawn anew where the spec or its records changed: each file tells what
 it was made from. A spec shows one: its metric over the number of labels where tasks
-differ in it, else every seed. ``denspu bench figure`` draws all.
+differ in it, else every seed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from denspu.benchmark.tables import (
     tables_of,
     title_of,
 )
-from denspu.report.bench import CAPTIONS, draw, figure_names
 from denspu.report.style import save
+from pictures import CAPTIONS, draw, figure_names
 
 HERE = Path(__file__).parent
 SPECS = HERE / "specs"

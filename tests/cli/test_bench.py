@@ -84,28 +84,6 @@ def test_bench_run_takes_several_specs(tmp_path):
     assert again.exit_code == 1
 
 
-def test_bench_figure_writes_pictures(bench, tmp_path):
-    spec, _ = bench
-    done = run("bench", "figure", str(spec), "--out", str(tmp_path))
-    assert done.exit_code == 0, done.output
-    names = {path.name for path in tmp_path.iterdir()}
-    assert {"pair-spread.svg", "pair-spread.png"} <= names
-    assert str(tmp_path / "pair-spread.svg") in done.output
-    (tmp_path / "taken").write_text("mine")
-    done = run("bench", "figure", str(spec), "--out", str(tmp_path / "taken"))
-    assert "taken cannot be written to" in str(done.exception)
-    assert (tmp_path / "taken").read_text() == "mine"
-
-
-def test_bench_figure_without_records_leaves_nothing_behind(tmp_path):
-    spec = tmp_path / "new.toml"
-    spec.write_text(BENCH)
-    done = run("bench", "figure", str(spec), "--out", str(tmp_path / "fig"))
-    assert "There is nothing to draw" in str(done.exception)
-    assert f"denspu bench run {spec}" in str(done.exception)
-    assert not list((tmp_path / "fig").glob("*"))
-
-
 def test_bench_run_that_is_stopped_says_that_nothing_is_lost(bench, monkeypatch):
     def stopped(*args, **settings):
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""``denspu bench``: run a spec, and turn its records into tables and figures."""
+"""``denspu bench``: run a spec, and turn its records into tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from denspu.benchmark.spec import Spec
 
 bench_app = typer.Typer(
-    help="Run comparisons that a spec describes; tables and figures of the records.",
+    help="Run comparisons that a spec describes; tables of the records.",
     no_args_is_help=True,
 )
 
@@ -143,27 +143,3 @@ def table(spec: SpecPath, records: Records = None) -> None:
 
     [(loaded, path)] = with_records([spec], records)
     print(spec_markdown(loaded, read_records(path)))
-
-
-@bench_app.command("figure")
-def figure(
-    spec: SpecPath,
-    records: Records = None,
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path(
-        "denspu-bench"
-    ),
-) -> None:
-    """Draw the pictures of a spec (SVG, PNG)."""
-    from denspu.benchmark.record import read_records
-    from denspu.exceptions import InvalidParameterError
-    from denspu.report.bench import save_figures
-
-    [(loaded, path)] = with_records([spec], records)
-    try:
-        pictures = save_figures(loaded, read_records(path), out)
-    except OSError as error:
-        raise InvalidParameterError(
-            f"--out {out} cannot be written to: {error.strerror}. Name another folder."
-        ) from None
-    for picture in pictures:
-        print(picture)

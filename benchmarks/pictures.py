@@ -1,11 +1,10 @@
-"""Records of a benchmark spec as pictures."""
+"""Records of a spec as the pictures of docs/results.md: see results.py."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import cycle, product
 from math import inf, log
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -31,7 +30,6 @@ from denspu.report.style import (
     SKY,
     SOFT_INK,
     new_figure,
-    save,
     styled,
 )
 
@@ -67,22 +65,6 @@ def draw(name: str, spec: Spec, records: Sequence[Record]) -> Figure:
     picture = {"labels": _labels_against_metric, "spread": _spread_by_seed}[name]
     with styled():
         return picture(Found(spec, records))
-
-
-def save_figures(
-    spec: Spec,
-    records: Sequence[Record],
-    folder: str | Path,
-    kinds: Sequence[str] = ("svg", "png"),
-) -> list[Path]:
-    """Write the pictures of a spec as ``SPEC-PICTURE.svg`` and ``.png``."""
-    names = figure_names(spec, records) or ["spread"]  # which says that none applies
-    figures = {name: draw(name, spec, records) for name in names}
-    return [
-        save(figure, Path(folder) / f"{spec.name}-{name}.{kind}")
-        for name, figure in figures.items()
-        for kind in kinds
-    ]
 
 
 # --- what the pictures share --------------------------------------------------------
