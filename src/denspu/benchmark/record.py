@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from denspu import __version__
 from denspu._files import plain
 from denspu._scores import prior_cut
 from denspu._validation import take_rows
-from denspu._version import __version__
 from denspu.data import Benchmark, PUDataset
 from denspu.exceptions import DataIntegrityError
 from denspu.metrics import oracle_metrics

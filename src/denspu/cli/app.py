@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 import typer
 
-from denspu._version import __version__
+from denspu import __version__
 from denspu.cli.bench import bench_app
 from denspu.exceptions import DensPUError, InvalidParameterError, did_you_mean
 from denspu.runs.options import HOW_THRESHOLD, Reading, RunOptions

@@ -22,6 +22,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from denspu import __version__
 from denspu._frame import Frame
 from denspu._machine import resolve_device
 from denspu._parameters import (
@@ -54,7 +55,6 @@ from denspu._validation import (
     validate_fit,
     validate_X,
 )
-from denspu._version import __version__
 from denspu.base import forget
 from denspu.exceptions import (
     DegenerateFitWarning,

@@ -25,9 +25,9 @@ from safetensors.numpy import save_file
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from denspu import __version__
 from denspu._files import as_json, new_folder
 from denspu._machine import resolve_device
-from denspu._version import __version__
 from denspu.exceptions import DeviceError, ModelFileError, ModelVersionWarning
 from denspu.persistence.tree import Reader, Writer
 

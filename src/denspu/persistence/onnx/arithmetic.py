@@ -71,18 +71,9 @@ def mean(parts: Sequence[nn.Module]) -> Formula:
 class Pixels(nn.Module):
     """N×H×W×C pixels as N×C×H×W floats in [0, 1].
 
-    Parameters
-    ----------
-    low, high : float
-        Pixel values that mean 0 and 1.
-    shape : tuple
-        Height, width and channels.
-    size : int or None
-        Side to which images are resized.
-    levels : int or None
-        Values are rounded to so many steps, as a network's integers are.
-    channels : int or None
-        One grey channel is copied to so many.
+    ``low`` and ``high`` are the pixel values that mean 0 and 1, ``shape`` is height,
+    width and channels. Images are resized to ``size``, values rounded to ``levels``
+    steps, as a network's integers are, and one grey channel is copied to ``channels``.
     """
 
     height: Tensor
@@ -126,8 +117,6 @@ class Pixels(nn.Module):
 
 def resize_matrix(n: int, size: int, antialias: bool) -> Tensor:
     """Return the matrix that resizes n pixels in a line to another number."""
-    if n == size:
-        return torch.eye(n)
     lines = torch.eye(n)[None, None]
     resized = F.interpolate(lines, size=(size, n), mode="bilinear", antialias=antialias)
     return resized[0, 0]

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
+from denspu import __version__
 from denspu._files import new_file
 from denspu._frame import Frame
 from denspu._parameters import Number, OneOf, Whole, check
 from denspu._typing import FloatArray
 from denspu._validation import check_images, is_frame
-from denspu._version import __version__
 from denspu.encoders import TabularEncoder
 from denspu.exceptions import InvalidParameterError, ModelFileError
 from denspu.methods._base import PUClassifier
