@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from denspu import DensPU
+from denspu import DensPU, load
 from denspu._random import Randomness
 from denspu.benchmark import read_records, runner, work, write_record
 from denspu.benchmark.record import failed, recorded
@@ -378,7 +378,7 @@ def test_rows_share_the_encoder_that_our_default_would_train(tmp_path, monkeypat
     one, two = read_records(out)
     assert one.seconds["shared_encoder"] == two.seconds["shared_encoder"] > 0
     assert "shared encoder: FewRowsWarning: it collapsed" in one.extra["warnings"]
-    shared = ContrastiveEncoder.load(Job(cell, Place("cpu", home)).shared_folder)
+    shared = load(Job(cell, Place("cpu", home)).shared_folder / "encoder")
     assert one.extra["shared_encoder_loss"] == shared.history_.last["loss"] > 0
     pu, _ = make_data(cell.task, cell.seed)
     own = DensPU(

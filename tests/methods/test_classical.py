@@ -87,7 +87,6 @@ BAD = [
     ("pu_bagging", {"prior": 0.1}, "prior=0.1 is the share"),
     ("density_estimator", {"density": "kernl"}, "no detector called 'kernl'"),
     ("one_class", {"detector": "cae"}, "'cae' is an encoder, not a detector"),
-    ("kldce", {"flip_rate": 0.99}, "flip_rate=0.99 would make 40"),
 ]
 
 

@@ -94,17 +94,6 @@ def test_a_given_prior_of_two_samples_is_that_of_u(key):
     assert nearly(getattr(model, "prior_in_unlabeled_", INSIDE), INSIDE)
 
 
-def test_a_given_flip_rate_is_that_of_all_labels():
-    model = small("kldce", prior="estimate", flip_rate=0.6).fit(X, Y, holdout=0.5)
-    assert nearly(model.prior_, OVERALL)  # 60 / (1 - 0.6) of 360
-    assert nearly(model.prior_in_unlabeled_, INSIDE)
-    assert nearly(model.flip_rate_, 0.8)  # 30 of 150 carry a label
-    assert nearly(model.evidence_.prior_in_unlabeled, INSIDE)
-    assert model.evidence_.prior_from == "model"
-    low, high = model.evidence_.prior_interval
-    assert low < INSIDE < high
-
-
 def test_dens_pu_tells_its_own_prior_of_the_users_u():
     """With half of P among them 120 of 330 rows are positive; of U it is 90 of 300."""
     model = small("dens_pu", random_state=0).fit(X, Y, holdout=0.5)

@@ -100,24 +100,12 @@ def test_both_forms_learn(data, variant):
     assert hasattr(model, "kernel_") == (variant == "rbf")
 
 
-def test_flip_rate_and_prior_say_the_same(data):
-    """Half of the positives carry a label: h = 0.5, prior 0.5, a third of U."""
-    settings = {"n_components": 40, "random_state": 10}
-    by_prior = KLDCE(prior=0.5, **settings).fit(data.X, data.y)
-    by_rate = KLDCE(flip_rate=0.5, **settings).fit(data.X, data.y)
-    assert by_prior.flip_rate_ == pytest.approx(0.5)
-    assert by_rate.prior_ == pytest.approx(0.5)
-    assert by_rate.prior_in_unlabeled_ == pytest.approx(1 / 3)
-    np.testing.assert_allclose(by_prior.weights_, by_rate.weights_, atol=1e-6)
-
-
 @pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
 def test_settings_reach_the_fit(data):
     plain = KLDCE(variant="linear", prior=0.5, random_state=10).fit(data.X, data.y)
     for other in (
         {"radius": 0.9},
         {"weight_decay": 0.1},
-        {"centroid": "paper"},
         {"prior": 0.6},
     ):
         settings = {"variant": "linear", "prior": 0.5, **other}
@@ -127,10 +115,11 @@ def test_settings_reach_the_fit(data):
     assert KLDCE(max_rounds=1, prior=0.5).fit(data.X, data.y).n_rounds_ == 1
 
 
-@pytest.mark.filterwarnings("ignore::denspu.exceptions.DegenerateFitWarning")
-def test_the_papers_centroid_is_that_of_u_made_larger(data):
+def test_the_centroid_is_that_of_labels_given_at_random(data):
+    """With no room to move: -mean(U) + 2 · 1/3 · mean(P)."""
     settings = {"variant": "linear", "prior": 0.5, "radius": 0.0, "n_groups": 1}
-    model = KLDCE(centroid="paper", **settings).fit(data.X, data.y)
-    Z = model.scale_(model.encoder_.transform(data.X[data.y == 0]))
-    expected = -np.r_[Z.mean(axis=0), 1.0] / (1 - 2 * 0.5 * 0.5)
+    model = KLDCE(**settings).fit(data.X, data.y)
+    Z = model.scale_(model.encoder_.transform(data.X))
+    Z = np.column_stack([Z, np.ones(len(Z))])
+    expected = 2 / 3 * Z[data.y == 1].mean(axis=0) - Z[data.y == 0].mean(axis=0)
     np.testing.assert_allclose(model.centroid_, expected, atol=1e-9)

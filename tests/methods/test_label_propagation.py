@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 from denspu.methods.label_propagation import (
     LabelPropagation,
     farthest,
-    gfhf,
     llgc,
     path_distance,
 )
@@ -83,26 +82,14 @@ def test_llgc_agrees_with_its_closed_form():
     np.testing.assert_allclose(found, closed, atol=1e-9)
 
 
-def test_gfhf_agrees_with_its_closed_form():
-    rng = np.random.default_rng(1)
-    W = np.triu(rng.random((7, 7)), 1)
-    W = W + W.T
-    start = np.array([1.0, -1, 0, 0, 0, 0, 0])
-    laplacian = np.diag(W.sum(axis=1)) - W
-    inner = np.linalg.solve(laplacian[2:, 2:], W[2:, :2] @ start[:2])
-    found, _ = gfhf(csr_array(W), start, 0.5, 1e-13, 10_000)
-    np.testing.assert_allclose(found, [1, -1, *inner], atol=1e-8)
-
-
 @pytest.fixture
 def data(make_blobs):
     return make_blobs(seed=10, n_labeled=40, n_hidden=60, n_negative=100, far=3.0)
 
 
-@pytest.mark.parametrize("variant", ["llgc", "gfhf"])
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-def test_rows_never_seen_are_answered(data, make_blobs, variant, metric):
-    model = LabelPropagation(variant=variant, metric=metric).fit(data.X, data.y)
+def test_rows_never_seen_are_answered(data, make_blobs, metric):
+    model = LabelPropagation(metric=metric).fit(data.X, data.y)
     new = make_blobs(seed=11, n_labeled=40, n_hidden=60, n_negative=100, far=3.0)
     assert np.mean(model.predict(new.X) == new.truth) > 0.85
 

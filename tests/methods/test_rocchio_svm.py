@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from denspu.exceptions import FewRowsWarning
 from denspu.methods.rocchio_svm import (
     RocchioSVM,
+    nearness,
     on_unit_sphere,
-    rocchio,
 )
 
 
@@ -49,7 +49,7 @@ def test_the_score_is_a_difference_of_cosines():
         x @ toward / np.linalg.norm(toward) - x @ away / np.linalg.norm(away)
         for x in unit
     ]
-    np.testing.assert_allclose(rocchio(unit, P, U, 16, 4), expected, atol=1e-12)
+    np.testing.assert_allclose(nearness(unit, P, [U], 16, 4), expected, atol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1)
     assert np.isfinite(on_unit_sphere(np.zeros((2, 3)))).all()
 

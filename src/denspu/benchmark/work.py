@@ -34,6 +34,7 @@ from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import DataIntegrityError, DensPUWarning
 from denspu.methods._deep import DeepPriorPU
 from denspu.methods._task import Task
+from denspu.persistence import load, save
 
 ABOUT_FILE = "about.json"
 MOST_WARNINGS, LONGEST_WARNING = 10, 400
@@ -167,7 +168,7 @@ def _measured(job: Job, shared: dict[str, Any]) -> Record:
         settings["prior"] = _true_prior(cell.task, pu, asks)
     encoder = None
     if job.shared_folder is not None:
-        encoder = ContrastiveEncoder.load(job.shared_folder)
+        encoder = load(job.shared_folder / "encoder").set_params(device="auto")
         settings["encoder"] = FrozenEstimator(encoder)
     settings = {name: value for name, value in settings.items() if name in takes}
     model = entry.build(**settings, **row.parameters)
@@ -316,7 +317,7 @@ def _train_encoder(job: Job) -> None:
     }
     try:
         with new_folder(folder) as half:
-            encoder.save(half)
+            save(encoder, half / "encoder")
             (half / ABOUT_FILE).write_text(json.dumps(about), encoding="utf-8")
     except OSError:
         if not folder.exists():  # else another run was faster

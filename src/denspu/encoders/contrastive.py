@@ -8,18 +8,16 @@ what tells one picture from another whatever the crop and the light.
 
 from __future__ import annotations
 
-import json
 import warnings
 import zlib
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
@@ -46,7 +44,6 @@ from denspu.networks.backbones import (
     ContrastiveModel,
     OnSphere,
     PixelScale,
-    Standardised,
     pack,
     resnet18,
     small_resnet,
@@ -54,7 +51,6 @@ from denspu.networks.backbones import (
 )
 from denspu.training import (
     Checkpoint,
-    History,
     TensorBatches,
     TrainingConfig,
     in_fixed_batches,
@@ -77,22 +73,6 @@ CPU_VIEWS = 160_000
 COMPILE_PIXELS = 5_400_000_000
 """Pixels of views from which compiling a ResNet-18 pays, some 80 seconds on an H200: it
 takes 20 the first time, and a third more views are seen in every one that follows."""
-
-CONFIG, WEIGHTS = "config.json", "network.safetensors"
-
-PLAIN_STATE = (
-    "input_kind_",
-    "image_shape_",
-    "n_features_in_",
-    "image_size",
-    "network_name_",
-    "network_input_",
-    "epochs_",
-    "batch_size_",
-    "n_parts_",
-    "mean_cosine_",
-)
-"""Facts of a fitted encoder of images that JSON can hold as they are."""
 
 
 class ContrastiveLoss(InParts):
@@ -454,53 +434,6 @@ class ContrastiveEncoder(Encoder):
             device=resolve_device(self.device),
             batch_size=512,
         )
-
-    def save(self, folder: str | Path) -> None:
-        """Keep an encoder of images in a folder: one training, many experiments.
-
-        ``config.json`` holds settings and facts, ``network.safetensors`` the weights.
-        """
-        check_is_fitted(self)
-        if self.input_kind_ != "image":
-            raise InvalidParameterError(
-                "save keeps encoders of images only, and this one was fitted on a "
-                "table. Keep its embeddings instead: numpy.save(file, transform(X))."
-            )
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        state = {k: v.contiguous() for k, v in self.module_.state_dict().items()}
-        save_file(state, folder / WEIGHTS)
-        facts = {name: getattr(self, name) for name in PLAIN_STATE}
-        facts |= {"preset_": asdict(self.preset_), "scale_": asdict(self.scale_)}
-        facts["history_"] = self.history_.rows
-        (folder / CONFIG).write_text(json.dumps(facts), encoding="utf-8")
-
-    @classmethod
-    def load(cls, folder: str | Path, *, device: str = "auto") -> Self:
-        """Return an encoder kept by :meth:`save`, ready to ``transform``."""
-        folder = Path(folder)
-        if not (folder / CONFIG).is_file():
-            raise InvalidParameterError(
-                f"folder={str(folder)!r} holds no {CONFIG}: it must be a folder "
-                "written by ContrastiveEncoder.save."
-            )
-        kept = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        weights = load_file(folder / WEIGHTS)
-        encoder = cls(device=device)
-        for name in PLAIN_STATE:
-            value = kept[name]
-            setattr(encoder, name, tuple(value) if isinstance(value, list) else value)
-        encoder.preset_ = ImagePreset(**kept["preset_"])
-        encoder.views_ = ImageAugment(encoder.preset_)
-        encoder.scale_ = PixelScale(**kept["scale_"])
-        encoder.history_ = History(kept["history_"])
-        channels, size = encoder.network_input_
-        network = IMAGE_NETWORKS[encoder.network_name_](channels, size)
-        encoder.module_ = Standardised(network)
-        encoder.module_.mean, encoder.module_.std = weights["mean"], weights["std"]
-        encoder.module_.load_state_dict(weights)
-        encoder.module_.eval()
-        return encoder
 
     def facts(self) -> dict[str, Any]:
         """Return the network, the training's size and its final loss."""

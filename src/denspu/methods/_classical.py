@@ -118,6 +118,22 @@ class RowScale:
         return np.asarray((Z - self.centre) / self.spread, dtype=np.float64)
 
 
+def shares(
+    given: float | str,
+    scenario: Scenario,
+    rows: Any,
+    data: PUInput,
+    randomness: Randomness,
+    device: str,
+) -> tuple[float, float, float]:
+    """Return the share of positives overall, inside U, and in U less what is known."""
+    prior, inside = resolve_prior(
+        given, data, scenario, randomness, rows=rows, device=device
+    )
+    share = Share.exactly(inside, "unlabeled", Counts.seen(data))
+    return prior, inside, share.to("open").value
+
+
 @dataclass(frozen=True, eq=False)
 class EstimatorTask:
     """Rows as the classifier sees them, who is who, and how classifiers are fitted."""
@@ -176,6 +192,10 @@ class EstimatorTask:
         index = np.concatenate([positive, negative])
         return self.fit(index, np.arange(len(index)) < len(positive), name)
 
+    def labelled_against_rest(self, index: IntArray, name: str) -> Any:
+        """Return a classifier of P against U, from some rows."""
+        return self.fit(index, self.positive[index], name)
+
     def scores(self, model: Any, index: IntArray) -> FloatArray:
         """Return log-odds or margins of some rows."""
         return margins(model, take_rows(self.rows, index))
@@ -192,34 +212,28 @@ class EstimatorTask:
         rng = self.randomness.numpy("folds")
         return deal_folds(self.positive, groups, n_folds, rng)
 
-    def out_of_fold(self, target: BoolArray, fold: IntArray, name: str) -> FloatArray:
+    def out_of_fold(
+        self, fitted: Callable[[IntArray, str], Any], fold: IntArray, name: str
+    ) -> FloatArray:
         """Return scores of all rows, each by a classifier that has not seen it.
 
-        With a single fold nothing can be held out, and rows judge themselves.
+        ``fitted`` makes one of some rows, by a name. With a single fold nothing can be
+        held out, and rows judge themselves.
         """
-        scores = np.empty(len(target))
+        scores = np.empty(len(fold))
         for part in np.unique(fold):
             own = np.flatnonzero(fold == part)
             rest = np.flatnonzero(fold != part)
             rest = rest if len(rest) else own
-            model = self.fit(rest, target[rest], f"{name}/{part}")
-            scores[own] = self.scores(model, own)
+            scores[own] = self.scores(fitted(rest, f"{name}/{part}"), own)
         return scores
 
     def prior(
         self, given: float | str, scenario: Scenario
     ) -> tuple[float, float, float]:
         """Return the share of positives overall, inside U, and among ``free`` rows."""
-        prior, inside = resolve_prior(
-            given,
-            self.data,
-            scenario,
-            self.randomness,
-            rows=self.Z if self.Z.shape[1] else None,
-            device=self.device,
-        )
-        share = Share.exactly(inside, "unlabeled", Counts.seen(self.data))
-        return prior, inside, share.to("open").value
+        rows = self.Z if self.Z.shape[1] else None
+        return shares(given, scenario, rows, self.data, self.randomness, self.device)
 
     def reliable(self, chosen: BoolArray, scores: FloatArray) -> IntArray:
         """Return the chosen free rows and the known negatives: the reliable ones.
@@ -369,20 +383,18 @@ def margins(model: Any, rows: Any) -> FloatArray:
 
 
 @contextmanager
-def copies_expected() -> Iterator[None]:
-    """Keep scikit-learn from telling about clusters in copies of a few rows.
+def copies_told(
+    rows: FloatArray, what: str, wanted: int, outcome: str
+) -> Iterator[None]:
+    """Warn where there are fewer distinct rows than parts to make of them.
 
-    The caller says it in the user's own words: see :func:`warn_of_copies`.
+    It is said in the user's own words, and not in scikit-learn's about clusters.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", "Number of distinct clusters", ConvergenceWarning
         )
         yield
-
-
-def warn_of_copies(rows: FloatArray, what: str, wanted: int, outcome: str) -> None:
-    """Warn where there are fewer distinct rows than parts to make of them."""
     distinct = len(np.unique(rows, axis=0))
     if distinct < wanted:
         warnings.warn(

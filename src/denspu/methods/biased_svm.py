@@ -6,7 +6,7 @@ Examples", ICDM 2003.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -61,14 +61,10 @@ class BiasedSVM(EstimatorPU):
 def judge(task: EstimatorTask, fold: IntArray, cost: float, ratio: float) -> Costs:
     """Return two costs with their criterion on rows that no classifier has seen."""
     costs = Costs(cost, cost * ratio, float("nan"))
-    called = np.zeros(len(fold), dtype=bool)
-    for part in np.unique(fold):
-        own = np.flatnonzero(fold == part)
-        rest = np.flatnonzero(fold != part)
-        rest = rest if len(rest) else own  # one fold: rows judge themselves
-        model = fitted(task, rest, costs, f"{cost:g}/{ratio:g}/{part}")
-        called[own] = task.scores(model, own) > 0
-    return Costs(cost, cost * ratio, criterion(called, task.positive))
+    scores = task.out_of_fold(
+        lambda rest, name: fitted(task, rest, costs, name), fold, f"{cost:g}/{ratio:g}"
+    )
+    return replace(costs, criterion=criterion(scores > 0, task.positive))
 
 
 def fitted(task: EstimatorTask, index: IntArray, costs: Costs, name: str) -> Any:

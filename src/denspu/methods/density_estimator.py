@@ -18,12 +18,7 @@ from denspu._parameters import About, Number, OneOf, Part, Whole, setting
 from denspu._registry import prepare_part, resolve_part
 from denspu._scores import cut_at
 from denspu._typing import FloatArray, IntArray, Scenario
-from denspu.methods._classical import (
-    EstimatorPU,
-    EstimatorTask,
-    copies_expected,
-    warn_of_copies,
-)
+from denspu.methods._classical import EstimatorPU, EstimatorTask, copies_told
 from denspu.methods._evidence import prior_setting, scenario_setting
 from denspu.methods.one_class import fit_detector
 
@@ -114,15 +109,14 @@ def few_columns(Z: FloatArray, most: int, seed: int) -> FloatArray:
 def mixture(P: FloatArray, seed: int) -> Any:
     """Return the mixture of Gaussians with the best information criterion (BIC)."""
     tried = [k for k in COMPONENTS if 2 * k <= len(P)]
-    with copies_expected():
+    outcome = "density='mixture' learns little from them"
+    with copies_told(P, "labelled positives", max(tried), outcome):
         found = [
             GaussianMixture(
                 k, covariance_type="diag", reg_covar=1e-2, random_state=seed
             ).fit(P)
             for k in tried
         ]
-    outcome = "density='mixture' learns little from them"
-    warn_of_copies(P, "labelled positives", max(tried), outcome)
     return min(found, key=lambda model: float(model.bic(P)))
 
 

@@ -79,7 +79,7 @@ class ElkanNoto(EstimatorPU):
     def _train(self, task: EstimatorTask) -> None:
         labelled = task.positive
         fold = task.folds(self.folds, self.scenario)
-        scores = task.out_of_fold(labelled, fold, "g")
+        scores = task.out_of_fold(task.labelled_against_rest, fold, "g")
         g = cross_calibrated(self.calibration, scores, labelled, fold)
         self.label_frequency_ = float(np.clip(g[labelled].mean(), MARGIN, 1 - MARGIN))
         self.ratio_ = self._ratio(task)

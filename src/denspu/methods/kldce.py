@@ -18,19 +18,14 @@ from sklearn.kernel_approximation import Nystroem
 
 from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._random import Randomness
-from denspu._share import Counts, Share
 from denspu._typing import FloatArray
 from denspu._validation import PUInput
 from denspu.base import forget
-from denspu.exceptions import InvalidParameterError
-from denspu.methods._classical import EmbeddingPU, RowScale
-from denspu.methods._evidence import POSITIVE, PRIOR_RULE, resolve_prior
+from denspu.methods._classical import EmbeddingPU, RowScale, shares
+from denspu.methods._evidence import POSITIVE, PRIOR_RULE
 
 SMOOTH = 0.1
 """Width of the parabola that rounds the corner of the hinge."""
-
-LEAST_SIGNAL = 0.1
-"""The paper's 1 - 2ph is kept at or above this: the centroid is divided by it."""
 
 FEW_GROUPS = 5
 """Rows a group of the median of means holds at least."""
@@ -42,15 +37,14 @@ class KLDCE(EmbeddingPU):
     Split the hinge loss into an even part and a centroid, and mend the centroid.
 
     The even part ½([1-z]₊ + [1+z]₊) needs no label. Labels enter the risk of U only
-    through the centroid m of y·x, which is estimated from U, P and the flip rate, and
-    searched for in an ellipsoid around the estimate.
+    through the centroid m of y·x: -mean(U) + 2 π_U mean(P) has no bias under SCAR. The
+    centroid is searched for in an ellipsoid around this estimate.
 
     Attributes
     ----------
     weights_ : array
         The last is the intercept.
     centroid_ : array
-    flip_rate_ : float
     prior_, prior_in_unlabeled_ : float
     n_rounds_ : int
     """
@@ -67,22 +61,10 @@ class KLDCE(EmbeddingPU):
         OneOf("rbf", "linear"),
         doc='``"rbf"``: KLDCE with random landmarks. ``"linear"``: LDCE.',
     )
-    centroid: Literal["scar", "paper"] = setting(
-        "scar",
-        OneOf("scar", "paper"),
-        doc='``"scar"``: -mean(U) + 2 π_U mean(P), which has no bias under SCAR. '
-        '``"paper"``: -mean(U) / (1 - 2ph).',
-    )
-    flip_rate: float | None = setting(
-        None,
-        OneOf(None),
-        Number(0, 1, "left"),
-        doc="h, the share of positives without a label; ``None``: from the prior.",
-    )
     prior: float | Literal["estimate"] = setting(
         "estimate",
         *PRIOR_RULE,
-        doc="Share of positives in all rows; not used if ``flip_rate`` is given.",
+        doc="Share of positives in all rows.",
     )
     radius: float = setting(
         0.1, Number(0), doc="b, how far the centroid may move, in its own variance."
@@ -98,56 +80,22 @@ class KLDCE(EmbeddingPU):
     n_groups: int = setting(10, Whole(1), doc="Groups of the median of means.")
     max_rounds: int = setting(10, Whole(1), doc="Turns of centroid and weights.")
 
-    def _learns_from_prior(self) -> bool:
-        return self.flip_rate is None
-
     def _learn(self, Z: FloatArray, data: PUInput, randomness: Randomness) -> None:
         self.scale_ = RowScale.of(Z)
         Z = self.scale_(Z)
-        self._resolve_rates(Z, data, randomness)
+        self.prior_, self.prior_in_unlabeled_, inside = shares(
+            self.prior, "one-sample", Z, data, randomness, self.device_
+        )
         self._learn_features(Z, randomness)
         rows = self._features(Z)
         free = data.unlabeled & ~data.known_negative
-        inside = Share.exactly(
-            self.prior_in_unlabeled_, "unlabeled", Counts.seen(data)
-        ).to("open")
-        risk = Risk(
-            rows[data.positive],
-            rows[free],
-            rows[data.known_negative],
-            self.weight_decay,
-        )
-        start = self._first_centroid(risk, inside.value, randomness)
+        positive, known = rows[data.positive], rows[data.known_negative]
+        risk = Risk(positive, rows[free], known, self.weight_decay)
+        mean = median_of_means(rows[free], self.n_groups, randomness.numpy("groups"))
+        start = np.asarray(-mean + 2 * inside * positive.mean(axis=0))
         self.weights_, self.centroid_, self.n_rounds_ = alternate(
             risk, start, self.radius, self.max_rounds
         )
-
-    def _resolve_rates(
-        self, Z: FloatArray, data: PUInput, randomness: Randomness
-    ) -> None:
-        """Settle h and the shares of positives; each follows from the other."""
-        n_positive, n = int(data.positive.sum()), len(Z)
-        forget(self, "prior_")
-        if self.flip_rate is None:
-            self.prior_, self.prior_in_unlabeled_ = resolve_prior(
-                self.prior, data, "one-sample", randomness, rows=Z, device=self.device_
-            )
-            hidden = self.prior_in_unlabeled_ * (n - n_positive)
-            self.flip_rate_ = hidden / (hidden + n_positive)
-            return
-        self.flip_rate_ = float(self.flip_rate)
-        self.prior_ = n_positive / (n * (1 - self.flip_rate_))
-        if data.held_out is not None:  # the rate is that of all labels
-            n_labeled = n_positive + int(data.held_out.sum())
-            self.prior_ *= n_labeled / n_positive
-            self.flip_rate_ = 1 - n_positive / (n * self.prior_)
-        if self.prior_ >= 1:
-            raise InvalidParameterError(
-                f"flip_rate={self.flip_rate!r} would make {n_positive} labelled "
-                f"positives stand for more than all {n} rows. Pass a smaller rate, "
-                "or None to estimate it."
-            )
-        self.prior_in_unlabeled_ = (self.prior_ * n - n_positive) / (n - n_positive)
 
     def _learn_features(self, Z: FloatArray, randomness: Randomness) -> None:
         forget(self, "kernel_")
@@ -164,16 +112,6 @@ class KLDCE(EmbeddingPU):
         """Return features and a column of ones for the intercept."""
         rows = Z if self.variant == "linear" else self.kernel_.transform(Z)
         return np.column_stack([rows, np.ones(len(rows))])
-
-    def _first_centroid(
-        self, risk: Risk, inside: float, randomness: Randomness
-    ) -> FloatArray:
-        rng = randomness.numpy("groups")
-        mean = median_of_means(risk.free, self.n_groups, rng)
-        if self.centroid == "scar":
-            return np.asarray(-mean + 2 * inside * risk.positive.mean(axis=0))
-        signal = 1 - 2 * self.prior_ * self.flip_rate_
-        return np.asarray(-mean / max(signal, LEAST_SIGNAL))
 
     def _score(self, Z: FloatArray) -> FloatArray:
         return np.asarray(self._features(self.scale_(Z)) @ self.weights_)

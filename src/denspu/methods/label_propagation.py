@@ -2,14 +2,10 @@
 
 Carnevali, Geraldeli Rossi, Milios and de Andrade Lopes, "A graph-based approach for
 positive and unlabeled learning", Information Sciences 2021. Spreading: Zhou et al.,
-"Learning with Local and Global Consistency" (LLGC), 2003, and Zhu, Ghahramani and
-Lafferty, "Gaussian Fields and Harmonic Functions" (GFHF), 2003.
+"Learning with Local and Global Consistency" (LLGC), 2003.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
@@ -71,15 +67,10 @@ class LabelPropagation(EmbeddingPU):
         Number(0, closed="neither"),
         doc="Reliable negatives for each row of P, up to half of U.",
     )
-    variant: Literal["llgc", "gfhf"] = setting(
-        "llgc",
-        OneOf("llgc", "gfhf"),
-        doc='With ``"llgc"`` known rows may be outvoted.',
-    )
     alpha: float = setting(
         0.9,
         Number(0, 1, "neither"),
-        doc="Share of a row's value from its neighbours (LLGC).",
+        doc="Share of a row's value from its neighbours; known rows may be outvoted.",
     )
     max_iter: int = setting(1000, Whole(1))
     tol: float = setting(
@@ -108,8 +99,7 @@ class LabelPropagation(EmbeddingPU):
         self.negative_index_ = np.union1d(chosen, known)
         start = data.positive.astype(np.float64)
         start[self.negative_index_] = -1.0
-        spread = llgc if self.variant == "llgc" else gfhf
-        self.values_, self.n_iter_ = spread(
+        self.values_, self.n_iter_ = llgc(
             graph, start, self.alpha, self.tol, self.max_iter
         )
 
@@ -185,31 +175,9 @@ def llgc(
     degree = np.asarray(graph.sum(axis=1)).ravel()
     scale = diags_array(1 / np.sqrt(np.maximum(degree, 1e-12)))
     S = scale @ graph @ scale
-    return repeat(lambda F: alpha * (S @ F) + (1 - alpha) * start, start, tol, max_iter)
-
-
-def gfhf(
-    graph: csr_array, start: FloatArray, alpha: float, tol: float, max_iter: int
-) -> tuple[FloatArray, int]:
-    """Return the harmonic values: the mean of the neighbours, known rows kept.
-
-    ``alpha`` has no part in it.
-    """
-    degree = np.asarray(graph.sum(axis=1)).ravel()
-    mean = diags_array(1 / np.maximum(degree, 1e-12)) @ graph
-    known = start != 0
-    return repeat(lambda F: np.where(known, start, mean @ F), start, tol, max_iter)
-
-
-def repeat(
-    step: Callable[[FloatArray], FloatArray],
-    values: FloatArray,
-    tol: float,
-    max_iter: int,
-) -> tuple[FloatArray, int]:
-    """Return values after a step is repeated until little changes, and how often."""
+    values = start
     for count in range(max_iter):
-        new = step(values)
+        new = alpha * (S @ values) + (1 - alpha) * start
         change, values = np.abs(new - values).max(), new
         if change <= tol * np.abs(values).max():
             return values, count + 1

@@ -11,12 +11,7 @@ from sklearn.cluster import KMeans
 
 from denspu._parameters import About, Number, Whole, setting
 from denspu._typing import BoolArray, FloatArray, IntArray
-from denspu.methods._classical import (
-    EstimatorPU,
-    EstimatorTask,
-    copies_expected,
-    warn_of_copies,
-)
+from denspu.methods._classical import EstimatorPU, EstimatorTask, copies_told
 from denspu.methods.rocchio_svm import on_unit_sphere
 
 
@@ -120,8 +115,7 @@ def lowest(typical: FloatArray, free: BoolArray, n_positive: int) -> BoolArray:
 def prototypes(unit: FloatArray, n_clusters: int, seed: int) -> FloatArray:
     """Return the directions of the clusters of some rows."""
     wanted = min(n_clusters, len(unit))
-    with copies_expected():
-        found = KMeans(wanted, n_init=3, random_state=seed).fit(unit)
     outcome = f"n_clusters={n_clusters} cannot be made of them"
-    warn_of_copies(unit, "first negatives", wanted, outcome)
+    with copies_told(unit, "first negatives", wanted, outcome):
+        found = KMeans(wanted, n_init=3, random_state=seed).fit(unit)
     return on_unit_sphere(found.cluster_centers_)

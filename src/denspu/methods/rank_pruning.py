@@ -62,7 +62,7 @@ class RankPruning(EstimatorPU):
     def _train(self, task: EstimatorTask) -> None:
         labelled, free = task.positive, task.free
         fold = task.folds(self.folds)
-        scores = task.out_of_fold(labelled, fold, "q")
+        scores = task.out_of_fold(task.labelled_against_rest, fold, "q")
         q = cross_calibrated(self.calibration, scores, labelled, fold)
         self.noise_rate_ = (
             noise_rate(q, labelled, free, fold)

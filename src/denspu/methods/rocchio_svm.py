@@ -12,12 +12,7 @@ from sklearn.cluster import KMeans
 
 from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._typing import FloatArray
-from denspu.methods._classical import (
-    EstimatorPU,
-    EstimatorTask,
-    copies_expected,
-    warn_of_copies,
-)
+from denspu.methods._classical import EstimatorPU, EstimatorTask, copies_told
 
 FEW_JOIN = 1e-3
 """Rounds end when fewer than this share of U join the negatives."""
@@ -89,22 +84,18 @@ class RocchioSVM(EstimatorPU):
     def _first_scores(self, unit: FloatArray, task: EstimatorTask) -> FloatArray:
         """Return how much nearer rows are to the positive prototype."""
         P, U = unit[task.positive], unit[~task.positive]
-        scores = rocchio(unit, P, U, self.alpha, self.beta)
+        scores = nearness(unit, P, [U], self.alpha, self.beta)
         chosen = np.flatnonzero((scores <= 0) & ~task.positive)
-        if self.n_clusters is None or len(chosen) <= self.n_clusters:
+        n = self.n_clusters
+        if n is None or len(chosen) <= n:
             return scores
-        seed = task.randomness.seed("clusters")
-        groups = KMeans(self.n_clusters, n_init=3, random_state=seed)
-        with copies_expected():
-            member = groups.fit_predict(unit[chosen])
-        warn_of_copies(
-            unit[chosen],
-            "first negatives",
-            self.n_clusters,
-            f"n_clusters={self.n_clusters} cannot be made of them",
-        )
-        pairs = [unit[chosen[member == j]] for j in np.unique(member)]
-        return clustered(unit, P, pairs, self.alpha, self.beta, scores)
+        rows, outcome = unit[chosen], f"n_clusters={n} cannot be made of them"
+        clusters = KMeans(n, n_init=3, random_state=task.randomness.seed("clusters"))
+        with copies_told(rows, "first negatives", n, outcome):
+            member = clusters.fit_predict(rows)
+        parts = [rows[member == j] for j in np.unique(member)]
+        parted = nearness(unit, P, parts, self.alpha, self.beta)
+        return np.where(scores <= 0, parted, np.maximum(parted, scores))
 
 
 def on_unit_sphere(Z: FloatArray) -> FloatArray:
@@ -123,27 +114,14 @@ def cosine(unit: FloatArray, direction: FloatArray) -> FloatArray:
     return np.asarray(unit @ direction / max(float(np.linalg.norm(direction)), 1e-12))
 
 
-def rocchio(
-    unit: FloatArray, P: FloatArray, U: FloatArray, alpha: float, beta: float
+def nearness(
+    unit: FloatArray, P: FloatArray, sets: list[FloatArray], alpha: float, beta: float
 ) -> FloatArray:
-    """Return cos(c⁺, x) - cos(c⁻, x): at most 0 for reliable negatives."""
-    toward = cosine(unit, prototype(P, U, alpha, beta))
-    return toward - cosine(unit, prototype(U, P, alpha, beta))
+    """Return max cos(c⁺, x) - max cos(c⁻, x): at most 0 for reliable negatives.
 
-
-def clustered(
-    unit: FloatArray,
-    P: FloatArray,
-    clusters: list[FloatArray],
-    alpha: float,
-    beta: float,
-    first: FloatArray,
-) -> FloatArray:
-    """Return the score with one pair of prototypes a cluster of the first negatives.
-
-    A row stays negative if some negative prototype is nearer than all positive ones.
+    Each set of negatives N gives one pair of prototypes, of P and of N. A row stays
+    negative if some negative prototype is nearer than all positive ones.
     """
-    toward = [cosine(unit, prototype(P, N, alpha, beta)) for N in clusters]
-    away = [cosine(unit, prototype(N, P, alpha, beta)) for N in clusters]
-    scores = np.max(toward, axis=0) - np.max(away, axis=0)
-    return np.asarray(np.where(first <= 0, scores, np.maximum(scores, first)))
+    toward = [cosine(unit, prototype(P, N, alpha, beta)) for N in sets]
+    away = [cosine(unit, prototype(N, P, alpha, beta)) for N in sets]
+    return np.asarray(np.max(toward, axis=0) - np.max(away, axis=0))
