@@ -122,9 +122,11 @@ def said(mail: Message) -> str:
 def fortunes(folder: Path, given: Options) -> Iterator[tuple[str, str]]:
     """Read a folder of fortune files: one class each, texts between lines of ``%``."""
     for path in sorted((folder / given["under"]).iterdir()):
-        if path.is_file() and not path.is_symlink() and not path.suffix:
-            for text in re.split(r"\n%\n", path.read_text(encoding="utf-8")):
-                yield path.name, text
+        index = path.suffix in (".dat", ".u8")
+        if path.is_file() and not path.is_symlink() and not index:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            for piece in re.split(r"\n%\n", text):
+                yield path.stem, piece
 
 
 def glosses(folder: Path, given: Options) -> Iterator[tuple[str, str]]:
@@ -141,20 +143,22 @@ def glosses(folder: Path, given: Options) -> Iterator[tuple[str, str]]:
         yield number, f"{', '.join(words)}: {gloss}"
 
 
-TAG = re.compile(r"<([a-z][a-z ,/]*)>\s*")
+FOLDOC_TAG = r"<([a-z][a-z ,/]*)>\s*"
 
 
 def entries(folder: Path, given: Options) -> Iterator[tuple[str, str]]:
-    """Read the dictionary FOLDOC; the class is the first tag of a definition.
+    """Read a dictionary of dictd; the class is the first tag of an entry.
 
-    Tags and dates go, as do the braces around other headwords.
+    A ``tag`` is FOLDOC's if no pattern is given. Tags and dates go, as do the braces
+    around other headwords.
     """
-    with gzip.open(folder / given["member"], "rt", encoding="utf-8") as file:
-        text = file.read()
+    tags = re.compile(given.get("tag", FOLDOC_TAG))
+    raw = gzip.decompress((folder / given["member"]).read_bytes())
+    text = raw.decode("utf-8", "replace")
     for entry in re.split(r"\n(?=\S)", text):
-        tag = TAG.search(entry)
+        tag = tags.search(entry)
         if tag is not None:
-            plain = re.sub(r"\(\d{4}-\d\d-\d\d\)|[{}]", "", TAG.sub("", entry))
+            plain = re.sub(r"\(\d{4}-\d\d-\d\d\)|[{}]", "", tags.sub("", entry))
             yield tag[1].split(",")[0].strip(), " ".join(plain.split())
 
 
@@ -274,6 +278,23 @@ def small(path: Path) -> Pixels | None:
         return None
 
 
+def faces(folder: Path, given: Options) -> tuple[list[str], Pixels]:
+    """Read the pictures of Crossfire, all in one file; the class is the second folder.
+
+    ``but`` is a pattern of names that are left out.
+    """
+    raw, but = (folder / given["member"]).read_bytes(), re.compile(given["but"])
+    labels, parts = [], []
+    for head in re.finditer(rb"IMAGE (\d+) \./(\S+)\n(?=\x89PNG)", raw):
+        name = head[2].decode()
+        if not but.search(name):
+            picture = io.BytesIO(raw[head.end() : head.end() + int(head[1])])
+            with Image.open(picture) as face:
+                parts.append(fitted(face))
+            labels.append(name.split("/")[1])
+    return labels, np.stack(parts)
+
+
 def idx(folder: Path, given: Options) -> tuple[list[str], Pixels]:
     """Read MNIST's format: ``pictures`` and ``labels``, packed with gzip or not."""
     labels = raw_bytes(folder / given["labels"])[8:]
@@ -300,7 +321,7 @@ def sheets(folder: Path, given: Options) -> tuple[list[str], Pixels]:
 
 
 TEXTS = (columns, mails, fortunes, glosses, entries, speeches, novels)
-PICTURES = (folders, idx, sheets)
+PICTURES = (folders, faces, idx, sheets)
 READERS: dict[str, Callable[[Path, Options], tuple[Any, NDArray[np.int64]]]] = {
     **{form.__name__: partial(read_texts, form) for form in TEXTS},
     **{form.__name__: partial(read_pictures, form) for form in PICTURES},

@@ -130,6 +130,14 @@ def test_entries_lose_their_tag_dates_and_braces(tmp_path):
     assert (X, y) == (["Ada After Lady Ada.", "IP See TCP."], [1, 0])
 
 
+def test_the_tag_of_an_entry_may_be_of_another_form(tmp_path):
+    text = b"Ivy\n   1. (Bot.) A plant.\n\nOx\n   (Zool.) \x92A beast\n   (Bot.)\n"
+    (tmp_path / "d.dz").write_bytes(gzip.compress(text))
+    given = {"member": "d.dz", "tag": r"\(([A-Z]\w+)\.\)", "positive": ["Bot"]}
+    X, y = read("entries", tmp_path, **given)
+    assert (X, y) == (["Ivy 1. A plant.", "Ox \ufffdA beast"], [1, 0])
+
+
 def test_speeches_come_in_pieces_of_five_sentences(tmp_path):
     (tmp_path / "1801_jones_d.txt").write_text(" ".join(f"No {i}." for i in range(11)))
     (tmp_path / "1802_smith_r.txt").write_text("Yes! " * 5)
@@ -198,6 +206,20 @@ def test_too_many_pixels_are_left_out_with_a_word(tmp_path, monkeypatch, capsys)
     write_png(tmp_path / "1.png", (0, 0, 0), size=(10, 10))
     assert real_media.small(tmp_path / "1.png") is None
     assert "10×10 pixels are too many" in capsys.readouterr().err
+
+
+def test_faces_are_cut_out_of_one_file(tmp_path):
+    raw = b""
+    for name, colour in (("monster/ant.x11", 9), ("wall/w.111", 99), ("wall/w.112", 7)):
+        file = io.BytesIO()
+        Image.new("RGB", (32, 32), (colour, 0, 0)).save(file, "PNG")
+        content = file.getvalue()
+        raw += f"IMAGE {len(content)} ./arch/{name}\n".encode() + content
+    (tmp_path / "all").write_bytes(raw)
+    given = {"member": "all", "but": r"(?<!11)$", "positive": ["wall"]}
+    X, y = read("faces", tmp_path, **given)
+    assert X[:, 30, 30, 0].tolist() == [9, 99]
+    assert y == [0, 1]
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bytes])
