@@ -75,7 +75,7 @@ def test_the_truth_is_behind_one_door():
         "PUDataset(40 rows, n_labeled=4, scenario='one-sample', mechanism='scar')"
     )
     names = {field.name for field in dataclasses.fields(data)}
-    assert names == {"X", "y", "index", "groups", "scenario", "mechanism", "oracle"}
+    assert names == {"X", "y", "index", "scenario", "mechanism", "oracle"}
     with pytest.raises(dataclasses.FrozenInstanceError):
         data.y = data.oracle.labels
 
@@ -141,7 +141,6 @@ def test_the_seed_decides_and_global_state_is_untouched():
         ({"propensity": np.ones(40)}, InvalidParameterError, "mechanism='sar'"),
         ({"positive": 2}, LabelError, r"names \{2\}"),
         ({"positive": []}, InvalidParameterError, "names no class"),
-        ({"groups": [1, 2]}, InvalidInputError, "groups has shape"),
         ({"random_state": "x"}, InvalidParameterError, "random_state='x'"),
         ({"y": np.ones((40, 1))}, InvalidInputError, r"shape \(40,\)"),
         ({"y": [0] * 40}, LabelError, "no positive"),
@@ -162,7 +161,7 @@ def test_bad_arguments_are_named(change, error, says):
 # --- who gets a label ---------------------------------------------------------------
 
 
-def times_labelled(weights, n_labeled, n=1500, groups=None):
+def times_labelled(weights, n_labeled, n=1500):
     """Return how often each set of positives is labelled."""
     y = [1] * len(weights) + [0]
     sets = {}
@@ -173,7 +172,6 @@ def times_labelled(weights, n_labeled, n=1500, groups=None):
             n_labeled=n_labeled,
             mechanism="sar",
             propensity=[*weights, 1],
-            groups=groups,
             random_state=seed,
         )
         chosen = tuple(data.labeled_index.tolist())
@@ -189,32 +187,6 @@ def test_rows_are_drawn_one_after_the_other_by_weight():
     assert pairs[0, 1] == pytest.approx(1 / 8 * 2 / 7 + 2 / 8 * 1 / 6, abs=0.02)
 
 
-def test_groups_are_drawn_by_the_mean_weight_of_their_rows():
-    found = times_labelled([3.0, 1, 1, 1, 1], 1, groups=[0, 1, 1, 1, 1, 2])
-    assert found[0,] == pytest.approx(0.75, abs=0.04)
-    assert set(found) == {(0,), (1, 2, 3, 4)}
-
-
-@given(truth(), st.integers(1, 8))
-@settings(max_examples=30, deadline=None)
-def test_a_groups_positives_are_labelled_together_until_enough(case, n_groups):
-    y, n_labeled, seed = case
-    groups = np.random.default_rng(seed).integers(0, n_groups, len(y))
-    X = np.zeros((len(y), 1))
-    data = make_pu(X, y, n_labeled=n_labeled, groups=groups, random_state=seed)
-    for group in set(groups.tolist()):
-        labels = data.y[(groups == group) & (y == 1)]
-        assert len(set(labels.tolist())) <= 1
-    sizes = np.bincount(groups[data.labeled_index])
-    assert data.n_labeled - sizes[sizes > 0].max() < n_labeled <= data.n_labeled
-
-
-def test_groups_travel_with_their_rows():
-    names = np.array([f"p{i % 5}" for i in range(40)])
-    data = make_pu(X40, Y40, n_labeled=3, groups=names, scenario="two-sample")
-    assert (data.groups == names[data.index]).all()
-
-
 def test_sar_labels_the_far_end_of_the_first_direction():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2)) * [10, 1]
@@ -228,24 +200,10 @@ def test_sar_labels_the_far_end_of_the_first_direction():
     assert flat.y.tolist() == scar.y.tolist()
 
 
-def test_a_function_sees_the_positive_rows_alone():
-    seen = []
-
-    def propensity(rows):
-        seen.append(rows[:, 0].tolist())
-        return np.where(rows[:, 0] > 3, 1e9, 1e-9)
-
-    X = np.array([[1.0], [2.0], [3.0], [4.0]])
-    data = make_pu(X, [1, 0, 0, 1], n_labeled=1, mechanism="sar", propensity=propensity)
-    assert seen == [[1.0, 4.0]]
-    assert data.labeled_index.tolist() == [3]
-
-
 @pytest.mark.parametrize(
     ("propensity", "says"),
     [
         ([1.0, 1.0], r"shape \(2,\); one number a row"),
-        (lambda rows: np.ones(3), "one number a positive row"),
         ([1.0, 0.0, 0.0, 1.0], "0.0 for row 1"),
         ([0.0, np.inf, 1.0, 1.0], "inf for row 1"),
         (["a", "b", "c", "d"], "not numeric"),

@@ -131,7 +131,7 @@ def test_a_vector_column(tmp_path, fixed):
 
 def test_vector_columns_that_are_none(tmp_path):
     pq.write_table(pa.table({"a": [1.0]}), tmp_path / "t.parquet")
-    with pytest.raises(InvalidInputError, match="does not hold lists"):
+    with pytest.raises(InvalidInputError, match="holds number values, not vectors"):
         read_items(tmp_path / "t.parquet", vector_column="a")
     with pytest.raises(InvalidParameterError, match="0 columns of vectors"):
         read_items(tmp_path / "t.parquet", kind="embedding")

@@ -6,7 +6,6 @@ see, the true classes, is reached by ``dataset.oracle`` and by nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ import numpy as np
 from denspu._parameters import OneOf, check
 from denspu._random import Randomness
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
-from denspu._validation import check_count, is_frame, take_rows, validate_groups
+from denspu._validation import check_count, is_frame, take_rows
 from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
@@ -60,8 +59,6 @@ class PUDataset:
     """1 for a labelled positive, 0 for an unlabelled row."""
     index: IntArray
     """Row number in the original ``X`` of each row."""
-    groups: Any
-    """Group of each row, or None."""
     scenario: str
     """``"one-sample"`` or ``"two-sample"``."""
     mechanism: str
@@ -99,8 +96,7 @@ def make_pu(
     positive: Any = None,
     scenario: Literal["one-sample", "two-sample"] = "one-sample",
     mechanism: Literal["scar", "sar"] = "scar",
-    propensity: Any | Callable[[Any], Any] | None = None,
-    groups: Any = None,
+    propensity: Any = None,
     random_state: RandomState = None,
 ) -> PUDataset:
     """Hide most true labels: make positive and unlabelled data.
@@ -123,17 +119,11 @@ def make_pu(
     mechanism : {"scar", "sar"}
         scar: every positive is equally likely to be labelled. sar: likelier where
         ``propensity`` is higher.
-    propensity : array of shape (n_samples,) or callable, optional
+    propensity : array of shape (n_samples,), optional
         For ``"sar"``: one number above 0 a row (those of negatives are not looked
-        at), or a function of the positive rows of ``X`` that returns one number each.
-        By default exp(2·t), where t is the standardised projection of the positives
-        on their first principal direction, signed so that its largest loading is
-        positive.
-    groups : array of shape (n_samples,), optional
-        Patients, customers: all positives of a group are labelled together. Groups
-        are drawn at random until at least ``n_labeled`` positives are labelled, so
-        there may be a few more. With ``"sar"`` a group weighs as much as the mean
-        propensity of its positives.
+        at). By default exp(2·t), where t is the standardised projection of the
+        positives on their first principal direction, signed so that its largest
+        loading is positive.
     random_state : int, RandomState, Generator or None
         Seed of the choice.
 
@@ -156,31 +146,17 @@ def make_pu(
     is_positive = _positive_rows(y, positive, _n_rows(X))
     rows = np.flatnonzero(is_positive)
     count = check_count(n_labeled, len(rows), argument="n_labeled", what="positives")
-    weights = (
-        np.ones(len(rows))
-        if mechanism == "scar"
-        else _propensities(propensity, take_rows(X, rows), rows, len(is_positive))
-    )
+    weights: FloatArray = np.ones(len(rows))
+    if propensity is not None:
+        weights = _propensities(propensity, rows, len(is_positive))
+    elif mechanism == "sar":
+        weights = _default_propensity(take_rows(X, rows))
+    # The Gumbel top-k trick: the k largest of log(weight) + Gumbel noise are k draws
+    # without replacement, with probabilities in proportion to the weights.
     rng = Randomness(random_state).numpy("make_pu")
-    group_of = validate_groups(groups, len(is_positive))
-    if group_of is None:
-        chosen = rows[_random_order(weights, rng)[:count]]
-    else:
-        chosen = rows[_choose_groups(weights, group_of[rows], count, rng)]
+    keys = np.log(weights) + rng.gumbel(size=len(weights))
     labeled = np.zeros(len(is_positive), dtype=bool)
-    labeled[chosen] = True
-    return _assemble(X, is_positive, labeled, groups, scenario, mechanism)
-
-
-def _assemble(
-    X: Any,
-    is_positive: BoolArray,
-    labeled: BoolArray,
-    groups: Any,
-    scenario: str,
-    mechanism: str,
-) -> PUDataset:
-    """Lay out the rows as the scenario wants them."""
+    labeled[rows[np.argsort(-keys, kind="stable")[:count]]] = True
     everything = np.arange(len(labeled))
     if scenario == "one-sample":
         if labeled.all():
@@ -188,39 +164,29 @@ def _assemble(
                 "Every row would be labelled and none left unlabelled. Lower "
                 "n_labeled, or use scenario='two-sample'."
             )
-        index, y, rows = everything, labeled.astype(np.int64), X
+        index, y = everything, labeled.astype(np.int64)
     else:
-        copies = np.flatnonzero(labeled)
-        index = np.concatenate([copies, everything])
-        y = np.zeros(len(index), dtype=np.int64)
-        y[: len(copies)] = 1
-        rows = take_rows(X, index)
+        index = np.concatenate([np.flatnonzero(labeled), everything])
+        y = (np.arange(len(index)) < count).astype(np.int64)
+        X = take_rows(X, index)
     truth = is_positive[index].astype(np.int64)
-    return PUDataset(
-        X=rows,
-        y=y,
-        index=index,
-        groups=None if groups is None else np.asarray(groups)[index],
-        scenario=scenario,
-        mechanism=mechanism,
-        oracle=Oracle(truth, truth[y == 0], float(is_positive.mean())),
-    )
+    oracle = Oracle(truth, truth[y == 0], float(is_positive.mean()))
+    return PUDataset(X, y, index, scenario, mechanism, oracle)
 
 
 # --- arguments ----------------------------------------------------------------------
 
 
 def _n_rows(X: Any) -> int:
-    if hasattr(X, "shape"):
-        n_rows = X.shape[0] if len(X.shape) else 0
-    else:
-        n_rows = len(X) if isinstance(X, list | tuple) else 0
+    shape: tuple[int, ...]
+    shape = (len(X),) if isinstance(X, list | tuple) else getattr(X, "shape", ())
+    n_rows = int(shape[0]) if len(shape) else 0
     if not n_rows:
         raise InvalidInputError(
             f"X is {type(X).__name__} without rows. Pass an array, DataFrame or list "
             "with one row a sample."
         )
-    return int(n_rows)
+    return n_rows
 
 
 def _positive_rows(y: Any, positive: Any, n_rows: int) -> BoolArray:
@@ -230,7 +196,16 @@ def _positive_rows(y: Any, positive: Any, n_rows: int) -> BoolArray:
         raise InvalidInputError(
             f"y has shape {y.shape}; pass one true class a row, shape ({n_rows},)."
         )
-    classes, codes = _classes(y)
+    try:
+        if any(v is None or v != v for v in y.tolist()):
+            raise LabelError("y contains NaN or None; every row needs its true class.")
+        values, codes = np.unique(y, return_inverse=True)
+    except TypeError as error:
+        raise LabelError(
+            "y holds missing values, or mixes classes of different types such as "
+            "numbers and text."
+        ) from error
+    classes = values.tolist()
     if positive is None:
         if not set(classes) <= {0, 1}:
             raise LabelError(
@@ -256,20 +231,6 @@ def _positive_rows(y: Any, positive: Any, n_rows: int) -> BoolArray:
     return mask
 
 
-def _classes(y: Any) -> tuple[list[Any], IntArray]:
-    """Return the distinct classes and the class number of each row."""
-    try:
-        if any(v is None or v != v for v in y.tolist()):
-            raise LabelError("y contains NaN or None; every row needs its true class.")
-        classes, codes = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        raise LabelError(
-            "y holds missing values, or mixes classes of different types such as "
-            "numbers and text."
-        ) from error
-    return classes.tolist(), codes
-
-
 def _shown(classes: list[Any]) -> str:
     dots = ", ..." if len(classes) > 8 else ""
     return f"{{{', '.join(map(repr, classes[:8]))}{dots}}}"
@@ -278,52 +239,18 @@ def _shown(classes: list[Any]) -> str:
 # --- who gets a label ---------------------------------------------------------------
 
 
-def _choose_groups(
-    weights: FloatArray, groups: IntArray, count: int, rng: np.random.Generator
-) -> IntArray:
-    """Return all positions of groups drawn until they are at least ``count``.
-
-    A group weighs as much as the mean weight of its rows.
-    """
-    codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)[1:]
-    order = _random_order(np.bincount(codes, weights) / sizes, rng)
-    needed = int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1
-    return np.flatnonzero(np.isin(codes, order[:needed]))
-
-
-def _random_order(weights: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Return all positions in the order a weighted draw would take them.
-
-    The Gumbel top-k trick: adding Gumbel noise to the logarithm of each weight and
-    keeping the k largest is the same as drawing k times without replacement with
-    probabilities in proportion to the weights.
-    """
-    keys = np.log(weights) + rng.gumbel(size=len(weights))
-    return np.argsort(-keys, kind="stable")
-
-
-def _propensities(
-    propensity: Any | Callable[[Any], Any] | None,
-    positives: Any,
-    rows: IntArray,
-    n_rows: int,
-) -> FloatArray:
+def _propensities(propensity: Any, rows: IntArray, n_rows: int) -> FloatArray:
     """Return one labelling weight a positive; ``rows`` are their numbers in the set."""
-    if propensity is None:
-        return _default_propensity(positives)
-    given = propensity(positives) if callable(propensity) else propensity
-    wanted = len(rows) if callable(propensity) else n_rows
     try:
-        weights = np.asarray(given, dtype=float)
+        weights = np.asarray(propensity, dtype=float)
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(f"propensity is not numeric: {error}") from error
-    if weights.shape != (wanted,):
+    if weights.shape != (n_rows,):
         raise InvalidParameterError(
-            f"propensity has shape {weights.shape}; one number a "
-            f"{'positive row' if callable(propensity) else 'row'} is needed, shape "
-            f"({wanted},)."
+            f"propensity has shape {weights.shape}; one number a row is needed, shape "
+            f"({n_rows},)."
         )
-    weights = weights if callable(propensity) else weights[rows]
+    weights = weights[rows]
     bad = ~(np.isfinite(weights) & (weights > 0))
     if bad.any():
         raise InvalidParameterError(
@@ -349,7 +276,7 @@ def _default_propensity(positives: Any) -> FloatArray:
     if table.size == 0 or not np.isfinite(table).all():
         raise InvalidInputError(
             "The default propensity of mechanism='sar' needs numbers without NaN or "
-            "infinity in X. Pass propensity=, an array or a function."
+            "infinity in X. Pass propensity=."
         )
     if len(table) < 2 or not np.ptp(table, axis=0).any():
         return np.ones(len(table))

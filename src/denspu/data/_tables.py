@@ -276,6 +276,31 @@ def need_column(names: Sequence[str], wanted: str, argument: str, where: str) ->
     )
 
 
+CONTENT = {"category": "texts", "vector": "vectors"}
+"""What columns of a kind hold, in words."""
+
+
+def content_column(table: RawTable, options: Options, argument: str, kind: str) -> str:
+    """Return the column that is the content: the one named, or the only one."""
+    wanted, what = getattr(options, argument), CONTENT[kind]
+    if wanted is None:
+        names = [name for name in table.names if name not in options.apart]
+        fit = [name for name in names if table.kinds.get(name, "category") == kind]
+        if len(fit) != 1:
+            raise InvalidParameterError(
+                f"{table.source} has {len(fit)} columns of {what} {fit[:12]}; say "
+                f"which one with {argument}=."
+            )
+        return fit[0]
+    need_column(table.names, wanted, argument, table.source)
+    if (held := table.kinds.get(wanted, "category")) != kind:
+        raise InvalidInputError(
+            f"{argument}={wanted!r} of {table.source} holds {held} values, not {what}. "
+            f"Name the column that holds the {what}."
+        )
+    return str(wanted)
+
+
 def about_rows(table: RawTable, options: Options) -> dict[str, Any]:
     """Return what ``Items`` holds of all rows beside their content."""
     aside = {}

@@ -27,11 +27,10 @@ from denspu.data._tables import (
     TABLE_SUFFIXES,
     RawTable,
     about_rows,
-    need_column,
+    content_column,
     table_pieces,
 )
 from denspu.data.kinds import Items, Kind, Pairs, Skipped, digest, matches, suffix
-from denspu.exceptions import InvalidInputError, InvalidParameterError
 
 LIST_SUFFIXES = frozenset((".txt", ".text", ".md", ".lst", ".list"))
 """Files with one thing a line: a text, or the path of an image."""
@@ -135,21 +134,7 @@ def _from_files(found: Found, names: Sequence[str], options: Options) -> Items:
 
 def _from_column(table: RawTable, options: Options) -> Items:
     """Read the documents of one column."""
-    column = options.text_column
-    if column is None:
-        names = [name for name in table.names if name not in options.apart]
-        if len(names) != 1:
-            raise InvalidParameterError(
-                f"{table.source} has the columns {names[:12]}; say which one with "
-                "text_column=."
-            )
-        column = names[0]
-    need_column(table.names, column, "text_column", table.source)
-    if table.kinds.get(column, "category") != "category":
-        raise InvalidInputError(
-            f"text_column={column!r} of {table.source} holds {table.kinds[column]} "
-            "values, not texts. Name the column that holds the texts."
-        )
+    column = content_column(table, options, "text_column", "category")
     texts = [text or "" for text in table.columns[column]]
     what = "row " if options.id_column is None else ""
     return _items(texts, what, table.skipped, **about_rows(table, options))

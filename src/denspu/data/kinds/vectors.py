@@ -15,11 +15,11 @@ from denspu.data._tables import (
     TABLE_SUFFIXES,
     RawTable,
     about_rows,
-    need_column,
+    content_column,
     table_pieces,
 )
 from denspu.data.kinds import Items, Kind, Skipped, suffix
-from denspu.exceptions import InvalidInputError, InvalidParameterError
+from denspu.exceptions import InvalidInputError
 
 
 class _Vectors(Kind):
@@ -103,21 +103,7 @@ KIND = _Vectors()
 
 def _from_column(table: RawTable, options: Options, width: int | None) -> Items:
     """Read the lists of one length, by default that of most; list the others."""
-    column = options.vector_column
-    if column is None:
-        vectors = [name for name, kind in table.kinds.items() if kind == "vector"]
-        if len(vectors) != 1:
-            raise InvalidParameterError(
-                f"{table.source} has {len(vectors)} columns of vectors {vectors[:12]}; "
-                "say which one with vector_column=."
-            )
-        column = vectors[0]
-    need_column(table.names, column, "vector_column", table.source)
-    if table.kinds.get(column) != "vector":
-        raise InvalidInputError(
-            f"vector_column={column!r} of {table.source} does not hold lists of "
-            "numbers. Name the column that holds the embeddings."
-        )
+    column = content_column(table, options, "vector_column", "vector")
     lists = table.columns[column].combine_chunks()
     lengths = np.array(lists.value_lengths().fill_null(0))
     if width is None:
