@@ -200,8 +200,7 @@ def nearest_votes(rows: Any, k: int, values: Any, weighted: bool) -> Formula:
         weight = torch.ones_like(far)
         if weighted:
             same = (far == 0).double()
-            safe = torch.where(far == 0, torch.ones_like(far), far)
-            weight = torch.where(same.amax(1, keepdim=True) > 0, same, 1 / safe)
+            weight = torch.where(same.amax(1, keepdim=True) > 0, same, 1 / far)
         return (weight * held.values[near]).sum(1) / weight.sum(1)
 
     return Formula(formula, **_centred(rows), values=values)
@@ -304,8 +303,7 @@ def hidden(found: Any) -> Formula:
         passed = (score[:, None] >= held.x).to(torch.int64).sum(1)
         left = (passed - 1).clamp(0, len(held.x) - 2)
         width = held.x[left + 1] - held.x[left]
-        safe = torch.where(width > 0, width, torch.ones_like(width))
-        along = ((score - held.x[left]) / safe).clamp(0, 1)
+        along = ((score - held.x[left]) / width).clamp(0, 1)
         along = torch.where(width > 0, along, torch.ones_like(along))
         share = held.y[left] + along * (held.y[left + 1] - held.y[left])
         return (held.factor * (share / (1 - share).clamp_min(1e-12))).clamp_max(1)
