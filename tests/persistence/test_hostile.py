@@ -86,8 +86,8 @@ MIX = GaussianMixture(2, random_state=np.random.RandomState(0)).fit(Z)
 
 
 HARMLESS = (ArithmeticError, AttributeError, LookupError, NameError, TypeError)
-HARMLESS += (ValueError, DensPUError)
-"""What a model with odd settings may raise when it is used: Python code looked first."""
+HARMLESS += (ValueError, RuntimeWarning, DensPUError)
+"""What a model with odd settings may raise in use: Python code looked first."""
 
 
 def kind(model):
