@@ -494,9 +494,9 @@ def _print_table(title: str, columns: Mapping[str, Sequence[str]]) -> None:
 # --- errors --------------------------------------------------------------------------
 
 _ARGUMENT = re.compile(
-    r"""\b([a-z_]+)                                # a name
-    (?:\['([^']*)'\])?=                            # perhaps a key of it
-    (?:'([^']*)'|"([^"]*)"|(-?\w+(?:[.+-]\w+)*))?  # perhaps a value""",
+    r"""\b([a-z_]+)                               # a name
+    (?:\['([^']*)'\])?=                           # perhaps a key of it
+    ('[^']*'|"[^"]*"|-?\w+(?:[.+-]\w+)*)?         # perhaps a value""",
     re.VERBOSE,
 )
 
@@ -508,13 +508,13 @@ def as_options(text: str, options: Mapping[str, str]) -> str:
     """
 
     def told(found: re.Match[str]) -> str:
-        name, key, *values = found.groups()
+        name, key, value = found.groups()
         if name not in options:
             return found[0]
-        value = next((v for v in values if v is not None), None)
         if value is None:
             return options[name]
-        pair = value if key is None else f"{key}={value}"
+        bare = value[1:-1] if value[0] in "'\"" else value
+        pair = bare if key is None else f"{key}={bare}"
         return f"{options[name]} {pair if pair and ' ' not in pair else repr(pair)}"
 
     return _ARGUMENT.sub(told, text)

@@ -11,6 +11,7 @@ import datetime as dt
 import math
 from base64 import b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
@@ -101,8 +102,11 @@ class Shower:
         value, kind = items.X[name][i], items.plan.get("columns", {}).get(name, "")
         if value is None or value != value:
             return "–"
-        if kind == "date" or "%" in kind:
-            return _date(float(value))
+        if kind == "date" or "%" in kind:  # days since 1970
+            with suppress(OverflowError, ValueError):
+                moment = dt.datetime(1970, 1, 1) + dt.timedelta(days=float(value))
+                form = "%Y-%m-%d" if value % 1 == 0 else "%Y-%m-%d %H:%M"
+                return moment.strftime(form)
         if isinstance(value, int | float | np.integer | np.floating):
             return number(float(value), 4)
         return shorten(clean(str(value)), 60)
@@ -127,15 +131,6 @@ def decimals(scores: FloatArray) -> int:
     if not spread > 0:
         return 2
     return int(np.clip(4 - np.ceil(np.log10(spread)), 0, 9))
-
-
-def _date(days: float) -> str:
-    """Return days since 1970-01-01 as a date, with the time where there is one."""
-    try:
-        moment = dt.datetime(1970, 1, 1) + dt.timedelta(days=days)
-    except (OverflowError, ValueError):
-        return number(days, 4)
-    return f"{moment:%Y-%m-%d}" if days % 1 == 0 else f"{moment:%Y-%m-%d %H:%M}"
 
 
 # --- columns of a table --------------------------------------------------------------

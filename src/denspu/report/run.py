@@ -92,16 +92,8 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown = (
-        "whole",
-        "percent",
-        "estimate",
-        "plain",
-        "seconds",
-        "readable",
-        "short_name",
-    )
-    environment.filters |= {name: getattr(text, name) for name in shown}
+    shown = "whole percent estimate plain seconds readable short_name"
+    environment.filters |= {name: getattr(text, name) for name in shown.split()}
     environment.filters |= {"json": page_json}
     environment.filters["marked"] = lambda told: Markup(text.marked(told))
     return environment

@@ -232,15 +232,15 @@ def evaluate_files(
     around = scorer.model.evidence_.prior_interval if estimates else None
     evaluation = Evaluation(
         figures={one.name: _compared(one, estimates) for one in counted},
-        n_items=found.n_items,
-        n_labels=found.n_labels,
+        n_items=found.n["items"],
+        n_labels=found.n["labels"],
         n_matched=len(found.ids),
         n_unmatched=len(found.unmatched),
         unmatched=found.unmatched[:SHOWN],
-        n_unknown=found.n_unknown,
+        n_unknown=found.n["unknown"],
         n_positive=int(truth.sum()),
         n_negative=int((1 - truth).sum()),
-        n_skipped=found.n_skipped,
+        n_skipped=found.n["skipped"],
         counts=_confusion(truth, scores, cut.value),
         threshold=cut.value,
         threshold_sentence=cut.sentence,
@@ -324,43 +324,38 @@ class _Matched:
     ids: list[str] = field(default_factory=list)
     truth: list[int] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
-    n_items: int = 0
-    n_skipped: int = 0
-    n_labels: int = 0
-    n_unknown: int = 0
+    n: Counter[str] = field(default_factory=Counter)
+    """``items``, ``skipped``; labels that are given, and those that are ``unknown``."""
     unmatched: list[str] = field(default_factory=list)
 
 
 def _matched(chunks: Iterable[Chunk], given: dict[str, int | None] | None) -> _Matched:
     """Match items with the labels of a file, or with those they bring themselves."""
-    given = given or {}
-    left = {name: y for name, y in given.items() if y is not None}
-    found = _Matched(n_labels=len(left), n_unknown=len(given) - len(left))
-    first = ""
+    found, first = _Matched(), ""
+    left = {name: y for name, y in (given or {}).items() if y is not None}
+    found.n.update(labels=len(left), unknown=len(given or {}) - len(left))
     for ids, scores, truth, n_skipped in chunks:
         first = first or next(iter(ids), "")
         if truth is None:
             truth = [left.pop(name, None) for name in ids]
         else:
             n_gaps = truth.count(None)
-            found.n_labels += len(truth) - n_gaps
-            found.n_unknown += n_gaps
+            found.n.update(labels=len(truth) - n_gaps, unknown=n_gaps)
         for name, y, score in zip(ids, truth, scores, strict=True):
             if y is not None:
                 found.ids.append(name)
                 found.truth.append(y)
                 found.scores.append(float(score))
-        found.n_items += len(ids)
-        found.n_skipped += n_skipped
+        found.n.update(items=len(ids), skipped=n_skipped)
     found.unmatched = list(left)
-    if not found.n_labels:
+    if not found.n["labels"]:
         raise InvalidInputError(
             "There is no label: every cell of the column is empty. Write 1 or 0 for "
             "the items whose class is known."
         )
     if not found.ids:
         raise InvalidInputError(
-            f"None of the {many(found.n_labels, 'label')} belongs to an item: they "
+            f"None of the {many(found.n['labels'], 'label')} belongs to an item: they "
             f"name {found.unmatched[0]!r} and so on, the items are called "
             f"{first!r} and so on. Write the names as in the table of answers."
         )

@@ -192,7 +192,16 @@ def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -
         times=data.times,
         seed=options.seed,
     )
-    _check_wish(options, held, told, data.counts.open)
+    wish, n_open = options.wish, data.counts.open
+    if wish is not None and not held.any():
+        raise InvalidInputError(
+            f"threshold={options.threshold!r} is chosen with held-out positives. {told}"
+        )
+    if wish is not None and wish.rule == "top" and (wish.target or 0) > n_open:
+        raise InvalidInputError(
+            f"threshold={options.threshold!r}: there {does(n_open, 'is', 'are')} "
+            f"{many(n_open, 'item')} to choose from. Ask for fewer."
+        )
     left = ~data.is_copy
     X, y, _ = join(data.P, data.U if left.all() else data.U.take(left))
     known, mask = np.zeros(len(y), dtype=bool), np.zeros(len(y), dtype=bool)
@@ -226,21 +235,6 @@ def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -
     return _Run(
         options, data, X, y, named, held, told, given, model, said, began, seconds
     )
-
-
-def _check_wish(options: RunOptions, held: BoolArray, told: str, n_open: int) -> None:
-    wish = options.wish
-    if wish is None:
-        return
-    if not held.any():
-        raise InvalidInputError(
-            f"threshold={options.threshold!r} is chosen with held-out positives. {told}"
-        )
-    if wish.rule == "top" and (wish.target or 0) > n_open:
-        raise InvalidInputError(
-            f"threshold={options.threshold!r}: there {does(n_open, 'is', 'are')} "
-            f"{many(n_open, 'item')} to choose from. Ask for fewer."
-        )
 
 
 def _fit(run: _Run, tell: Tell) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +47,7 @@ FEWEST = 10
 """Labelled positives from which some can be spared for the hold-out."""
 
 MARK = "{group}"
+ISO = "iso"
 DATE_FORMATS = ("%d.%m.%Y", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y")
 
 
@@ -179,9 +179,10 @@ def _aside(options: RunOptions) -> tuple[str, ...]:
     """Return the columns that are groups or times."""
     source = options.table or options.positive or ""
     if Path(source).suffix.lower() in TABLE_SUFFIXES:
-        groups = options.groups
-        named = [None if groups is None or is_pattern(groups) else groups, options.time]
-        return tuple(dict.fromkeys(name for name in named if name is not None))
+        groups = options.groups or ""
+        is_pattern = MARK in groups or "(" in groups
+        named = ["" if is_pattern else groups, options.time]
+        return tuple(dict.fromkeys(name for name in named if name))
     if options.time is not None:
         raise InvalidParameterError(
             f"time={options.time!r} names a column, and {os.fspath(source)} is no "
@@ -270,11 +271,6 @@ def one_of(table: RawTable, argument: str, wanted: Sequence[str]) -> str:
 # --- groups --------------------------------------------------------------------------
 
 
-def is_pattern(text: str) -> bool:
-    """Tell a pattern over paths from the name of a column."""
-    return MARK in text or "(" in text
-
-
 def path_pattern(text: str) -> re.Pattern[str]:
     r"""Return the regular expression of a pattern.
 
@@ -346,29 +342,32 @@ def _word(value: Any) -> str | None:
 
 def times_of(items: Items, column: str) -> FloatArray:
     """Return the times of items as numbers that can be ordered; NaN where missing."""
-    values = [None if _word(v) is None else v for v in items.aside[column]]
-    present = [v for v in values if v is not None]
+    values = items.aside[column]
+    present = [v for v in values if _word(v) is not None]
     if not present:
         raise InvalidInputError(f"time={column!r}: the column is empty in P.")
-    readers: list[Callable[[Any], float]] = [float, _date]
-    for read in readers + [partial(_date, form=form) for form in DATE_FORMATS]:
+    for form in (None, ISO, *DATE_FORMATS):
         with suppress(TypeError, ValueError):
-            return np.array([np.nan if v is None else read(v) for v in values])
-    odd = present[0]
+            times = [_moment(v, form) for v in present]
+            found = np.full(len(values), np.nan)
+            found[[_word(v) is not None for v in values]] = times
+            return found
     with suppress(ValueError):
         for odd in present:
-            _date(odd)
+            _moment(odd, ISO)
     raise InvalidInputError(
         f"time={column!r} holds {odd!r}, and not all its values are numbers or dates "
         "of one form. Write dates as 2024-05-31."
     )
 
 
-def _date(value: Any, form: str | None = None) -> float:
-    """Return a date, in ISO form by default, as seconds."""
+def _moment(value: Any, form: str | None) -> float:
+    """Return a time as a number: a date in seconds, anything else as it is."""
+    if form is None:
+        return float(value)
     text, read = str(value).strip(), dt.datetime
-    moment = read.strptime(text, form) if form else read.fromisoformat(text)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+    found = read.fromisoformat(text) if form == ISO else read.strptime(text, form)
+    return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).timestamp()
 
 
 # --- hold-out ------------------------------------------------------------------------
