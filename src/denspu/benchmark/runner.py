@@ -10,15 +10,16 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures import ThreadPoolExecutor as Threads
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeAlias
 
 import torch
 
@@ -43,6 +44,8 @@ from denspu.exceptions import (
 
 THREADS = "OMP_NUM_THREADS"
 """What OpenMP, and with it BLAS, scikit-learn and torch, look at."""
+Done: TypeAlias = Generator[tuple[Job, Record], None, None]
+"""Jobs and their records, as they end."""
 BROKEN = ("AcceleratorError:", "CUDA error")
 """Words of errors after which a process cannot use its device any more."""
 
@@ -135,10 +138,10 @@ def run_specs(
             outcome.skipped += len(before)
             outcome.failed_before += sum(map(failed, before))
             outcome.left += len(pending)
-            with progress(spec.name, len(pending), verbose) as advance:
-                for job, record in work_through(
-                    pending, jobs, limit=cell_limit, end=began + budget
-                ):
+            done = work_through(pending, jobs, limit=cell_limit, end=began + budget)
+            bar = progress(spec.name, len(pending), verbose)
+            with bar as advance, closing(done):  # stopped, it ends its processes
+                for job, record in done:
                     write_record(record, out)
                     outcome.ran += 1
                     outcome.left -= 1
@@ -236,14 +239,14 @@ def work_through(
     *,
     limit: float | None = None,
     end: float = float("inf"),
-) -> Iterator[tuple[Job, Record]]:
+) -> Done:
     """Yield cells with their records as they end; none is begun after ``end``.
 
     Encoders go before all cells and are tried once: where one fails, its cells are
     recorded with its error. Cells that must run alone come last.
     """
 
-    def done(some: Sequence[Job], count: int) -> Iterator[tuple[Job, Record]]:
+    def done(some: Sequence[Job], count: int) -> Done:
         if at_once == 1 and limit is None:
             return _here(some, end)
         return _in_processes(some, count, limit, end)
@@ -264,7 +267,7 @@ def work_through(
     yield from done([job for job in able if job.alone], 1)
 
 
-def _here(jobs: Sequence[Job], end: float) -> Iterator[tuple[Job, Record]]:
+def _here(jobs: Sequence[Job], end: float) -> Done:
     """Do jobs in this process; none after an error that broke its device."""
     for job in jobs:
         if time.perf_counter() > end:
@@ -282,7 +285,7 @@ def _here(jobs: Sequence[Job], end: float) -> Iterator[tuple[Job, Record]]:
 
 def _in_processes(
     jobs: Sequence[Job], count: int, limit: float | None, end: float
-) -> Iterator[tuple[Job, Record]]:
+) -> Done:
     """Do jobs in several processes that share the cores, each led by a thread."""
     threads = max(1, n_threads(None) // count)
     workers = [_Worker(threads, limit) for _ in range(count)]
