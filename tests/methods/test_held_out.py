@@ -8,7 +8,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from denspu import make_pu
-from denspu.methods._task import PULoss, Task
+from denspu.methods._deep import PULoss, Task
 from denspu.methods.apu import APU
 from denspu.methods.pubn import PUbN
 from denspu.training import KeepBest

@@ -55,9 +55,9 @@ def test_the_risk_by_a_loop(risk):
     def loss(z):
         return float(hinge(np.array([z]))[0][0])
 
-    n = 30
-    expected = sum(loss(x @ w) for x in risk.positive) / n
-    expected += sum(loss(-x @ w) for x in risk.negative) / n
+    n, positive, negative = 30, risk.rows[:8], risk.rows[8:12]
+    expected = sum(loss(x @ w) for x in positive) / n
+    expected += sum(loss(-x @ w) for x in negative) / n
     expected += sum(loss(x @ w) + loss(-x @ w) for x in risk.free) / (2 * n)
     expected -= 18 / (2 * n) * (w @ m)
     expected += 0.01 * (w[:3] @ w[:3])

@@ -9,7 +9,7 @@ import torch
 from denspu import make_pu
 from denspu.exceptions import InvalidParameterError
 from denspu.methods import pubn
-from denspu.methods._task import BesideBatches
+from denspu.methods._deep import BesideBatches
 from denspu.methods.pubn import PUbN
 from denspu.training import PUBatches
 

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 
 from denspu import make_pu
 from denspu.methods import vpu
-from denspu.methods._task import Task
+from denspu.methods._deep import Task
 from denspu.methods.vpu import VPU, log_odds
 
 

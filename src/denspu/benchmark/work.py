@@ -32,8 +32,7 @@ from denspu.benchmark.spec import Task as DataTask
 from denspu.data import Benchmark, PUDataset, load_dataset, make_pu
 from denspu.encoders import ContrastiveEncoder
 from denspu.exceptions import DataIntegrityError, DensPUWarning
-from denspu.methods._deep import DeepPriorPU
-from denspu.methods._task import Task
+from denspu.methods._deep import DeepPriorPU, Task
 from denspu.persistence import load, save
 
 ABOUT_FILE = "about.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -60,11 +60,11 @@ class ConvAutoencoder(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """Return latent vectors: N×C×H×W → N×(8·H/4·W/4)."""
-        return cast(Tensor, self.encoder(x)).flatten(1)
+        return self.encoder(x).flatten(1)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return reconstructions, the shape of ``x``."""
-        return cast(Tensor, self.decoder(self.encoder(x)))
+        return self.decoder(self.encoder(x))
 
 
 class CAEEncoder(Encoder):

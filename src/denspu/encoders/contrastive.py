@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -75,6 +75,7 @@ COMPILE_PIXELS = 5_400_000_000
 takes 20 the first time, and a third more views are seen in every one that follows."""
 
 
+@dataclass
 class ContrastiveLoss(InParts):
     """Two views of each row, their projections, and the contrastive loss of them all.
 
@@ -82,17 +83,10 @@ class ContrastiveLoss(InParts):
     again for the gradient: memory holds one part, the loss sees all.
     """
 
-    def __init__(
-        self,
-        as_float: Callable[[Tensor], Tensor],
-        views: Callable[[Tensor], Tensor],
-        temperature: float,
-        positive_weight: float,
-    ) -> None:
-        self.as_float = as_float
-        self.views = views
-        self.temperature = temperature
-        self.positive_weight = positive_weight
+    as_float: Callable[[Tensor], Tensor]
+    views: Callable[[Tensor], Tensor]
+    temperature: float
+    positive_weight: float
 
     def __call__(self, module: nn.Module, batch: Batch) -> Tensor:
         """Return the loss of one batch."""

@@ -209,10 +209,7 @@ class SentenceEncoder(OfTexts):
 
     def facts(self) -> dict[str, Any]:
         """Return the folder's name and how long an embedding is."""
-        return {
-            "model": Path(self.folder_).name,
-            "n_components": self.n_components_,
-        }
+        return {"model": Path(self.folder_).name, "n_components": self.n_components_}
 
     def _network(self) -> Any:
         """Return the model of the folder, if it still holds the same weights."""

@@ -15,9 +15,8 @@ from torch import Tensor
 
 from denspu._parameters import About, Number, OneOf, setting
 from denspu.losses import absolute, recursive_risk, reweighted_risk, risk_parts
-from denspu.methods._deep import DeepPriorPU
+from denspu.methods._deep import DeepPriorPU, Sets, Task
 from denspu.methods._evidence import validation_setting
-from denspu.methods._task import Sets, Task
 from denspu.training import History
 
 

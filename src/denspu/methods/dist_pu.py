@@ -21,9 +21,8 @@ from denspu.losses import (
     mixup_loss,
     random_order,
 )
-from denspu.methods._deep import Auto, DeepPriorPU
+from denspu.methods._deep import Auto, DeepPriorPU, Task
 from denspu.methods._evidence import POSITIVE
-from denspu.methods._task import Task
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch, InParts, in_parts
 

@@ -21,9 +21,8 @@ from denspu.losses import (
     negative_generator_loss,
     positive_generator_loss,
 )
-from denspu.methods._deep import Auto, DeepPriorPU
+from denspu.methods._deep import Auto, DeepPriorPU, Task
 from denspu.methods._evidence import POSITIVE
-from denspu.methods._task import Task
 from denspu.training import Hook, Step, TensorBatches, TrainState
 from denspu.training.batches import Batch
 from denspu.training.loop import Loss
@@ -72,14 +71,8 @@ class GenPU(DeepPriorPU):
         self.gan_history_ = task.train(
             game,
             [
-                Step(
-                    cast(Loss, Game.tell_apart),
-                    lambda _: game.judges.parameters(),
-                ),
-                Step(
-                    cast(Loss, Game.fool),
-                    lambda _: game.generators.parameters(),
-                ),
+                Step(cast(Loss, Game.tell_apart), lambda _: game.judges.parameters()),
+                Step(cast(Loss, Game.fool), lambda _: game.generators.parameters()),
             ],
             "generators",
             hooks=[EndInTime(task.deadline)],
@@ -169,7 +162,7 @@ class Generators(nn.Module):
         """Return n made rows."""
         device = next(generator.parameters()).device
         noise = torch.randn(n, self.n_noise, device=device)
-        return cast(Tensor, generator(noise)).float()
+        return generator(noise).float()
 
 
 def smeared(rows: Tensor, smear: float) -> Tensor:
@@ -205,7 +198,7 @@ class Game(nn.Module):
 
     def judged(self, name: str, rows: Tensor) -> Tensor:
         """Return a discriminator's logits; above 0 it takes rows for real."""
-        return cast(Tensor, self.judges[name](rows)).float()
+        return self.judges[name](rows).float()
 
     def drawn(self, n: int) -> tuple[Tensor, Tensor]:
         """Return made positives and negatives."""
@@ -257,6 +250,4 @@ class EndInTime(Hook):
 def made_loss(module: nn.Module, batch: Batch) -> Tensor:
     """Return the cross-entropy of made rows."""
     rows, labels = batch
-    return F.binary_cross_entropy_with_logits(
-        cast(Tensor, module(rows)).float(), labels
-    )
+    return F.binary_cross_entropy_with_logits(module(rows).float(), labels)

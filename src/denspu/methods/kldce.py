@@ -8,8 +8,6 @@ TPAMI 2021.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -62,9 +60,7 @@ class KLDCE(EmbeddingPU):
         doc='``"rbf"``: KLDCE with random landmarks. ``"linear"``: LDCE.',
     )
     prior: float | Literal["estimate"] = setting(
-        "estimate",
-        *PRIOR_RULE,
-        doc="Share of positives in all rows.",
+        "estimate", *PRIOR_RULE, doc="Share of positives in all rows."
     )
     radius: float = setting(
         0.1, Number(0), doc="b, how far the centroid may move, in its own variance."
@@ -73,7 +69,7 @@ class KLDCE(EmbeddingPU):
     gamma: float | Literal["scale"] = setting(
         "scale",
         OneOf("scale"),
-        Number(0, closed="neither"),
+        POSITIVE,
         doc='Of the kernel exp(-gamma |x - x\'|²); ``"scale"``: 1 / columns.',
     )
     n_components: int = setting(300, Whole(1), doc="Landmarks of the kernel.")
@@ -117,45 +113,35 @@ class KLDCE(EmbeddingPU):
         return np.asarray(self._features(self.scale_(Z)) @ self.weights_)
 
 
-@dataclass(frozen=True, eq=False)
 class Risk:
     """The risk of weights at a centroid: P, known negatives, and U in two parts."""
 
-    positive: FloatArray
-    free: FloatArray
-    negative: FloatArray
-    weight_decay: float
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.rows)
-
-    @cached_property
-    def rows(self) -> FloatArray:
-        """All rows: P, negatives, U."""
-        return np.concatenate([self.positive, self.negative, self.free])
-
-    @cached_property
-    def shares(self) -> tuple[FloatArray, FloatArray]:
-        """How much each row counts as a positive, and as a negative."""
-        sizes = len(self.positive), len(self.negative), len(self.free)
-        return np.repeat([1.0, 0.0, 0.5], sizes), np.repeat([0.0, 1.0, 0.5], sizes)
+    def __init__(
+        self,
+        positive: FloatArray,
+        free: FloatArray,
+        negative: FloatArray,
+        weight_decay: float,
+    ) -> None:
+        self.free, self.weight_decay = free, weight_decay
+        self.rows = np.concatenate([positive, negative, free])
+        sizes = len(positive), len(negative), len(free)
+        # How much each row counts as a positive, and as a negative.
+        self.toward = np.repeat([1.0, 0.0, 0.5], sizes)
+        self.away = np.repeat([0.0, 1.0, 0.5], sizes)
 
     def __call__(self, w: FloatArray, centroid: FloatArray) -> tuple[float, FloatArray]:
         """Return the risk and its gradient."""
-        decayed = np.r_[w[:-1], 0.0]
-        share = len(self.free) / (2 * self.n)
+        n, decayed = len(self.rows), np.r_[w[:-1], 0.0]
+        share = len(self.free) / (2 * n)
         value = self.weight_decay * float(decayed @ decayed)
         value -= share * float(w @ centroid)
         gradient = 2 * self.weight_decay * decayed - share * centroid
         z = self.rows @ w
         (up, up_slope), (down, down_slope) = hinge(z), hinge(-z)
-        toward, away = self.shares
-        value += float(toward @ up + away @ down) / self.n
-        slope = toward * up_slope - away * down_slope
-        gradient = gradient + slope @ self.rows / self.n
-        return value, gradient
+        value += float(self.toward @ up + self.away @ down) / n
+        slope = self.toward * up_slope - self.away * down_slope
+        return value, gradient + slope @ self.rows / n
 
     def solve(self, centroid: FloatArray, start: FloatArray) -> FloatArray:
         """Return the best weights at a centroid; the problem is convex."""

@@ -17,6 +17,7 @@ from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import PUInput
 from denspu.detectors.neighbours import Metric, Neighbours
 from denspu.methods._classical import EmbeddingPU
+from denspu.methods._evidence import POSITIVE
 
 SOURCES = 64
 """Positives from which paths are sought at once: memory is this many rows long."""
@@ -63,9 +64,7 @@ class LabelPropagation(EmbeddingPU):
         doc="Rows are joined by their cosine, or by a Gaussian of their distance.",
     )
     negative_ratio: float = setting(
-        1.0,
-        Number(0, closed="neither"),
-        doc="Reliable negatives for each row of P, up to half of U.",
+        1.0, POSITIVE, doc="Reliable negatives for each row of P, up to half of U."
     )
     alpha: float = setting(
         0.9,
@@ -75,7 +74,7 @@ class LabelPropagation(EmbeddingPU):
     max_iter: int = setting(1000, Whole(1))
     tol: float = setting(
         1e-4,
-        Number(0, closed="neither"),
+        POSITIVE,
         doc="Rounds end when values change less, relative to the largest.",
     )
 

@@ -17,9 +17,8 @@ from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu.augment import PRESETS, ImageAugment, RowAugment
 from denspu.exceptions import InvalidParameterError
 from denspu.losses import class_alignment
-from denspu.methods._deep import Auto, DeepPU
+from denspu.methods._deep import Auto, DeepPU, Task, follow, frozen
 from denspu.methods._evidence import DECAY
-from denspu.methods._task import Task, follow, frozen
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
 
@@ -116,10 +115,10 @@ class Projected(nn.Module):
             lambda _, inputs: seen.append(inputs[0])
         )
         try:
-            logits = cast(Tensor, self.network(x))
+            logits = self.network(x)
         finally:
             handle.remove()
-        return logits.float(), cast(Tensor, self.projector(seen[-1])).float()
+        return logits.float(), self.projector(seen[-1]).float()
 
 
 def _last_layer(network: nn.Module) -> nn.Linear:

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from denspu._parameters import About, Number, setting
 from denspu.losses import non_negative, risk_parts
-from denspu.methods._deep import DeepPriorPU
-from denspu.methods._task import Task
+from denspu.methods._deep import DeepPriorPU, Task
 
 
 class NNPU(DeepPriorPU):

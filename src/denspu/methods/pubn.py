@@ -23,9 +23,8 @@ from denspu.losses import (
     squared_error,
     unbiased,
 )
-from denspu.methods._deep import DeepPriorPU
+from denspu.methods._deep import DeepPriorPU, Task
 from denspu.methods._evidence import validation_setting
-from denspu.methods._task import Task
 
 
 class PUbN(DeepPriorPU):

@@ -19,9 +19,8 @@ from denspu._folds import hold_out
 from denspu._parameters import About, Number, Whole, setting
 from denspu._typing import BoolArray
 from denspu.losses import chosen_risk, pu_accuracy, reinforce
-from denspu.methods._deep import Auto, DeepPriorPU
+from denspu.methods._deep import Auto, DeepPriorPU, Task
 from denspu.methods._evidence import POSITIVE
-from denspu.methods._task import Task
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
 
@@ -149,9 +148,9 @@ class EpisodeLoss(Hook):
         positive, pool, _, numbers = batch
         n = len(positive)
         x = self.task.as_float(torch.cat([positive, pool]))
-        scores = cast(Tensor, pair.selector(x)).float()
+        scores = pair.selector(x).float()
         if not self.exploring:
-            logits = cast(Tensor, pair.classifier(x)).float()
+            logits = pair.classifier(x).float()
             everything = torch.ones_like(logits[n:])
             risk = chosen_risk(logits[:n], logits[n:], everything, self.task.prior)
             told = F.softplus(scores[:n]).mean() + F.softplus(-scores[n:]).mean()
@@ -161,7 +160,7 @@ class EpisodeLoss(Hook):
         chosen = torch.maximum(chosen, self.known[numbers].expand_as(chosen))
         named = pair.classifier.named_parameters()
         weights = {name: weight for name, weight in named if weight.requires_grad}
-        logits = cast(Tensor, pair.classifier(x)).float()
+        logits = pair.classifier(x).float()
         of_p, of_pool, prior = logits[:n], logits[n:], self.task.prior
         risks = [chosen_risk(of_p, of_pool, draw, prior) for draw in chosen]
         judges = self._judges()
@@ -199,5 +198,5 @@ class EpisodeLoss(Hook):
             }
             kept = {name: held.clone() for name, held in classifier.named_buffers()}
             x, n = judges
-            logits = cast(Tensor, functional_call(classifier, {**moved, **kept}, (x,)))
+            logits = functional_call(classifier, {**moved, **kept}, (x,))
         return pu_accuracy(logits[:n].float(), logits[n:].float(), self.task.prior)

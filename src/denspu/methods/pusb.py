@@ -12,7 +12,7 @@ from torch import Tensor
 from denspu._parameters import About
 from denspu._typing import FloatArray
 from denspu.losses import risk_parts
-from denspu.methods._task import Task
+from denspu.methods._deep import Task
 from denspu.methods.nnpu import NNPU
 
 

@@ -13,6 +13,7 @@ from sklearn.cluster import KMeans
 from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._typing import FloatArray
 from denspu.methods._classical import EstimatorPU, EstimatorTask, copies_told
+from denspu.methods._evidence import POSITIVE
 
 FEW_JOIN = 1e-3
 """Rounds end when fewer than this share of U join the negatives."""
@@ -38,7 +39,7 @@ class RocchioSVM(EstimatorPU):
 
     alpha: float = setting(
         16.0,
-        Number(0, closed="neither"),
+        POSITIVE,
         doc="A prototype is ``alpha`` own means minus ``beta`` means of the others.",
     )
     beta: float = setting(4.0, Number(0), doc="See ``alpha``.")

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 from denspu._parameters import About, Number, OneOf, setting
 from denspu.exceptions import InvalidParameterError
 from denspu.losses import agreeing, disagreement, self_paced_risk
-from denspu.methods._deep import Auto, DeepPriorPU
+from denspu.methods._deep import Auto, DeepPriorPU, Task, follow, frozen
 from denspu.methods._evidence import DECAY, SMALLEST
-from denspu.methods._task import Task, follow, frozen
 from denspu.training import Hook, TrainState
 from denspu.training.batches import Batch
 
@@ -119,13 +118,13 @@ class School(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a row of logits for each student."""
-        answers = [cast(Tensor, student(x)) for student in self.students]
+        answers = [student(x) for student in self.students]
         return torch.stack(answers)
 
     def taught(self, x: Tensor) -> Tensor:
         """Return a row of logits for each teacher."""
         with torch.no_grad():
-            answers = [cast(Tensor, teacher(x)) for teacher in self.teachers]
+            answers = [teacher(x) for teacher in self.teachers]
         return torch.stack(answers)
 
 
@@ -138,7 +137,7 @@ class MeanLogit(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return one logit a row."""
-        answers = [cast(Tensor, network(x)) for network in self.networks]
+        answers = [network(x) for network in self.networks]
         return torch.stack(answers).mean(0)
 
 

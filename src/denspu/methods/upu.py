@@ -22,9 +22,8 @@ from denspu._parameters import About, InstanceOf, Number, OneOf, Whole, setting
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.base import forget
 from denspu.losses import risk_parts, unbiased
-from denspu.methods._deep import Auto, DeepPriorPU
+from denspu.methods._deep import Auto, DeepPriorPU, Task
 from denspu.methods._evidence import POSITIVE
-from denspu.methods._task import Task
 from denspu.networks.backbones import BACKBONES, GaussianBasis, KernelModel
 from denspu.training import Hook, TrainState
 
@@ -150,7 +149,8 @@ def fit_kernel(task: Task, n_centres: int) -> tuple[KernelModel, Choice]:
     """Return the model with the least risk, and how its settings were chosen."""
     rng = task.randomness.numpy("centres")
     chosen = rng.permutation(task.pool)[:n_centres]
-    centres = vectors(task, chosen)
+    rows = task.as_float(task.rows[task.index(chosen)])
+    centres = rows.flatten(1).float().cpu().numpy()
     near = centres[:MEDIAN_ROWS]
     unit = float(np.median(pdist(near))) if len(near) > 1 else 1.0
     unit = unit if unit > 0 else 1.0
@@ -183,16 +183,13 @@ def choose(task: Task, centres: torch.Tensor, unit: float) -> Choice:
     for width in WIDTHS:
         basis = GaussianBasis(centres, width * unit)
         P, U = (task.logits(basis, rows) for rows in (positive, pool))
-        risks = np.mean(
-            [
-                held_out_risks(P, U, fold[positive] == k, fold[pool] == k, task.prior)
-                for k in parts
-            ],
-            axis=0,
-        )
+        risks = [
+            held_out_risks(P, U, fold[positive] == k, fold[pool] == k, task.prior)
+            for k in parts
+        ]
         found += [
             Choice(width * unit, ridge, float(risk))
-            for ridge, risk in zip(RIDGES, risks, strict=True)
+            for ridge, risk in zip(RIDGES, np.mean(risks, axis=0), strict=True)
         ]
     return min(found, key=lambda choice: (choice.risk, -choice.ridge))
 
@@ -240,9 +237,3 @@ def features(task: Task, basis: GaussianBasis, rows: IntArray) -> Iterator[Float
     """Yield the basis at some rows, a chunk at a time."""
     for start in range(0, len(rows), CHUNK):
         yield task.logits(basis, rows[start : start + CHUNK])
-
-
-def vectors(task: Task, rows: IntArray) -> FloatArray:
-    """Return some rows as vectors."""
-    chosen = task.as_float(task.rows[task.index(rows)])
-    return chosen.flatten(1).float().cpu().numpy()

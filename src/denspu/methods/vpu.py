@@ -19,9 +19,8 @@ from torch import Tensor, nn
 from denspu._parameters import About, Number, OneOf, Whole, setting
 from denspu._typing import FloatArray, Scenario
 from denspu.losses import beta_share, consistency, log_phi, mixed, variational
-from denspu.methods._deep import Auto, DeepPU
+from denspu.methods._deep import Auto, DeepPU, Task
 from denspu.methods._evidence import POSITIVE, scenario_setting, validation_setting
-from denspu.methods._task import Task
 from denspu.training import KeepBest
 from denspu.training.batches import Batch, InParts, in_parts
 
@@ -80,10 +79,7 @@ class VPU(DeepPU):
     )
     validation: float = validation_setting(0.2)
     patience: int | None = setting(
-        20,
-        OneOf(None),
-        Whole(1),
-        doc="Epochs without a better one that end training.",
+        20, OneOf(None), Whole(1), doc="Epochs without a better one that end training."
     )
     epoch_steps: int | None = setting(
         None,
@@ -104,11 +100,7 @@ class VPU(DeepPU):
             VPULoss(task.as_float, self.mixup_weight, self.mixup_alpha),
             "vpu",
             batches=task.batches(
-                positive,
-                pool,
-                batch_size=size,
-                n_positive=size,
-                steps=self.epoch_steps,
+                positive, pool, batch_size=size, n_positive=size, steps=self.epoch_steps
             ),
             hooks=task.keep_best(held, held_out_loss),
             betas=(0.5, 0.99),

@@ -25,7 +25,7 @@ class OneLogit(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return one logit a row."""
-        return cast(Tensor, self.head(self.body(x))).squeeze(1)
+        return self.head(self.body(x)).squeeze(1)
 
 
 class WithMirror(nn.Module):
@@ -38,7 +38,7 @@ class WithMirror(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return one logit a row."""
-        logits = cast(Tensor, self.module(x))
+        logits = self.module(x)
         if self.flips:
             logits = (logits + self.module(x.flip(3))) / 2
         return logits
@@ -65,7 +65,7 @@ class Standardised(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return features of rows."""
-        return cast(Tensor, self.network((x - self.mean) / self.std))
+        return self.network((x - self.mean) / self.std)
 
 
 class Projector(nn.Module):
@@ -82,7 +82,7 @@ class Projector(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """Return the projection: N×D → N×outputs."""
-        return cast(Tensor, self.layers(z))
+        return self.layers(z)
 
 
 class ContrastiveModel(nn.Module):
@@ -95,7 +95,7 @@ class ContrastiveModel(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return projections of rows."""
-        return cast(Tensor, self.projector(self.body(x)))
+        return self.projector(self.body(x))
 
 
 class OnSphere(nn.Module):
@@ -144,7 +144,7 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return one embedding a row, whatever its shape."""
-        return cast(Tensor, self.layers(x.flatten(1)))
+        return self.layers(x.flatten(1))
 
 
 BLOCKS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
@@ -177,7 +177,7 @@ class VGG16(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return one logit an image: N×C×H×W → N."""
-        return cast(Tensor, self.head(self.body(x))).squeeze(1)
+        return self.head(self.body(x)).squeeze(1)
 
 
 SMALL_IMAGE = 64
@@ -199,8 +199,7 @@ class ResidualBlock(nn.Module):
         self.around: nn.Module = nn.Identity()
         if stride > 1 or channels != width:
             self.around = nn.Sequential(
-                nn.Conv2d(channels, width, 1, stride, bias=False),
-                nn.BatchNorm2d(width),
+                nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width)
             )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -254,7 +253,7 @@ class ResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return one embedding an image: N×C×H×W → N×D."""
         x = x.contiguous(memory_format=torch.channels_last)
-        return cast(Tensor, self.stages(self.stem(x))).mean((2, 3))
+        return self.stages(self.stem(x)).mean((2, 3))
 
 
 def _stem(channels: int, width: int, *, strided: bool, halve: bool) -> nn.Module:
@@ -360,9 +359,7 @@ class AllConv(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return one embedding an image."""
-        return cast(
-            Tensor, self.layers(x.contiguous(memory_format=torch.channels_last))
-        )
+        return self.layers(x.contiguous(memory_format=torch.channels_last))
 
 
 Build = Callable[[Sequence[int]], nn.Module]
