@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -295,7 +293,10 @@ def graph_of(
             f"{kind} cannot be exported to ONNX: it holds {weight / 1e9:.1f} "
             "GB, and one file holds 2. Fit on fewer rows or with a smaller network."
         )
-    with _quiet():
+    disabled = logging.root.manager.disable
+    with warnings.catch_warnings():  # the exporter tells much about itself
+        warnings.simplefilter("ignore")
+        logging.disable(max(disabled, logging.WARNING))
         try:
             program = torch.onnx.export(
                 twin,
@@ -314,21 +315,10 @@ def graph_of(
                 f"({reason:.200}). A network of your own may hold operations that ONNX "
                 "lacks."
             ) from error
-    assert program is not None
-    return program.model_proto
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the exporter's notes about itself from the screen."""
-    disabled = logging.root.manager.disable
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        logging.disable(max(disabled, logging.WARNING))
-        try:
-            yield
         finally:
             logging.disable(disabled)
+    assert program is not None
+    return program.model_proto
 
 
 def describe(proto: Any, model: Any, spec: InputSpec, facts: dict[str, Any]) -> None:

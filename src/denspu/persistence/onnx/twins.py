@@ -87,10 +87,13 @@ def model_twin(model: PUClassifier, dtype: str) -> nn.Module:
     if isinstance(model, DensPU):
         if hasattr(model, "refiner_"):
             return refiner_twin(model.refiner_, model.encoder_, dtype)
-        network = isinstance(model.classifier_, NetworkClassifier)
-        if model.classify_on_ == "input" and network:
-            return image_classifier(model.classifier_, dtype)
-        refuse(model.classifier_)
+        part = model.classifier_
+        if model.classify_on_ != "input" or not isinstance(part, NetworkClassifier):
+            refuse(part)
+        if isinstance(part, BackboneClassifier):
+            return nn.Sequential(pixels(part, dtype), network(part.module_))
+        rows = resized_pixels(part, part.image_size, 3)
+        return nn.Sequential(rows, network(part.module_))
     if isinstance(model, DeepPU):
         return deep_twin(model, dtype)
     refuse(model)
@@ -166,15 +169,6 @@ def resized_pixels(part: Any, size: int, channels: int) -> nn.Module:
     """Return pixels at one size, in floats that are not rounded."""
     low, high = part.scale_.low, part.scale_.high
     return Pixels(low, high, part.image_shape_, size=size, channels=channels)
-
-
-def image_classifier(classifier: NetworkClassifier, dtype: str) -> nn.Module:
-    """Return a module from images to the logits of a registered network."""
-    if isinstance(classifier, BackboneClassifier):
-        rows = pixels(classifier, dtype)
-    else:
-        rows = resized_pixels(classifier, classifier.image_size, 3)
-    return nn.Sequential(rows, network(classifier.module_))
 
 
 # --- tables --------------------------------------------------------------------------
