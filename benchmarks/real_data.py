@@ -48,6 +48,9 @@ class Task:
     package: str
     """What :func:`real_sources.fetch` is asked for."""
     reader: str
+    rows: int | None = None
+    positives: int | None = None
+    """How many there were when the task was declared; a package may change."""
     large: bool = False
     """Whether up to 100,000 rows are kept, not 20,000."""
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -66,13 +69,15 @@ def tasks(kind: str, part: str) -> list[Task]:
     if not path.exists():
         return []
     spec = tomllib.loads(path.read_text(encoding="utf-8"))
-    found = [declared(kind, entry) for entry in spec["task"]]
+    packages = spec.get("packages", {})  # short names, so that a version stands once
+    found = [declared(kind, entry, packages) for entry in spec["task"]]
     return [task for task in found if task.part == part]
 
 
-def declared(kind: str, entry: dict[str, Any]) -> Task:
+def declared(kind: str, entry: dict[str, Any], packages: dict[str, str]) -> Task:
     """Return the task that an entry of a spec declares."""
-    own = ("name", "source", "package", "reader", "large")
+    entry = entry | {"package": packages.get(entry["package"], entry["package"])}
+    own = ("name", "source", "package", "reader", "rows", "positives", "large")
     given = {key: entry[key] for key in own if key in entry}
     options = {key: value for key, value in entry.items() if key not in own}
     return Task(part=part_of(entry["source"]), kind=kind, options=options, **given)
@@ -93,8 +98,16 @@ def load(task: Task, cache: Path | None = None) -> tuple[Any, NDArray[np.int64]]
         from real_media import READERS
 
         X, y = READERS[task.reader](folder, task.options)
+    y = np.asarray(y, dtype=np.int64)
+    found = {"rows": len(y), "positives": int(y.sum())}
+    for what, count in found.items():
+        if getattr(task, what) not in (count, None):
+            raise ValueError(
+                f"{task.name} has {count} {what}, not {getattr(task, what)}: "
+                f"{task.package} has changed"
+            )
     rows = kept(task, len(y))
-    return taken(X, rows), np.asarray(y, dtype=np.int64)[rows]
+    return taken(X, rows), y[rows]
 
 
 def kept(task: Task, n_rows: int) -> NDArray[np.int64]:

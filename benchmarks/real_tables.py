@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from real_data import Task
 
 Options = Mapping[str, Any]
+RULES = ("positive", "above", "below", "over", "known")
 GAPS = ("?", "<null>", "NA", "")
 
 
@@ -29,11 +30,12 @@ def read_table(task: Task, folder: Path) -> tuple[pd.DataFrame, NDArray[np.int64
     table.columns = [str(name).strip() for name in table.columns]
     for name, wanted in given.get("only", {}).items():
         table = table[_is_one_of(table[name], wanted)]
-    target = table[given["target"]]
-    table, target = table[target.notna()], target[target.notna()]
-    y = is_positive(target, given).astype(np.int64)
-    unused = [given["target"], *given.get("drop", [])]
-    return plain_columns(table.drop(columns=unused)), y
+    name = given.get("target", table.columns[-1])
+    if "known" not in given:
+        table = table[table[name].notna()]
+    y = is_positive(table[name], given).astype(np.int64)
+    table = table.drop(columns=[name, *given.get("drop", [])])
+    return plain_columns(table.dropna(axis=1, how="all")), y
 
 
 # --- which rows are positive ----------------------------------------------------------
@@ -43,14 +45,16 @@ def is_positive(target: pd.Series, given: Options) -> NDArray[np.bool_]:
     """Tell the positive rows by the one rule that a task states.
 
     ``positive`` lists values; ``above`` and ``below`` cut numbers at a quantile,
-    ``over`` at a number.
+    ``over`` at a number; ``known`` takes the rows that have a value at all.
     """
-    rules = [key for key in ("positive", "above", "below", "over") if key in given]
+    rules = [rule for rule in RULES if rule in given]
     if len(rules) != 1:
         raise ValueError(f"one rule for positive rows is needed, not {rules}")
     (rule,) = rules
     if rule == "positive":
         return _is_one_of(target, given["positive"])
+    if rule == "known":
+        return target.notna().to_numpy()
     numbers = pd.to_numeric(target).to_numpy(dtype=float)
     if rule == "over":
         return numbers > given["over"]
@@ -89,11 +93,12 @@ def plain_columns(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_csv(folder: Path, given: Options) -> pd.DataFrame:
-    """Read separated values; ``sep``, ``header = false`` and ``gaps`` as needed."""
+    """Read separated values, packed or not; columns without names are numbered."""
     path = folder / given["member"]
     table = pd.read_csv(
         path,
         sep=given.get("sep", ","),
+        decimal=given.get("decimal", "."),
         header=0 if given.get("header", True) else None,
         na_values=[*GAPS, *given.get("gaps", [])],
         keep_default_na=False,
@@ -102,7 +107,8 @@ def read_csv(folder: Path, given: Options) -> pd.DataFrame:
         low_memory=False,
     )
     if "labels" in given:  # the classes have a file of their own
-        table["label"] = pd.read_csv(folder / given["labels"], header=None)[0]
+        labels = pd.read_csv(folder / given["labels"], header=None, names=["label"])
+        table = pd.concat([table, labels], axis=1)
     return table
 
 
@@ -112,7 +118,7 @@ def read_arff(folder: Path, given: Options) -> pd.DataFrame:
     names, rows = [], []
     for row in text.splitlines():
         words = row.split(None, 1)
-        if not words or words[0].startswith("%"):
+        if not words or words[0].startswith(("%", "#")):
             continue
         if words[0].lower() == "@attribute":
             names.append(_attribute(words[1]))
