@@ -9,6 +9,11 @@ import pytest
 from denspu import _files
 
 
+def put(path, content, overwrite=True):
+    with _files.new_file(path, overwrite=overwrite) as work:
+        work.write_bytes(content)
+
+
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
@@ -21,12 +26,12 @@ def fail_in(writer):
 
 def test_files_take_their_place_whole(tmp_path):
     target = tmp_path / "a.json"
-    _files.write_bytes(target, _files.as_json({"one": 1}))
+    put(target, _files.as_json({"one": 1}))
     _files.write_text(tmp_path / "b.txt", "a\r\nb")
     assert json.loads(target.read_bytes()) == {"one": 1}
     assert (tmp_path / "b.txt").read_bytes() == b"a\r\nb"
     with pytest.raises(FileExistsError):
-        _files.write_bytes(target, b"other", overwrite=False)
+        put(target, b"other", overwrite=False)
     with pytest.raises(RuntimeError):
         fail_in(_files.new_file(target))
     assert json.loads(target.read_bytes()) == {"one": 1}
@@ -38,9 +43,9 @@ def test_no_name_is_taken_over_where_there_are_no_links(tmp_path, monkeypatch):
         raise PermissionError
 
     monkeypatch.setattr(_files.os, "link", no_links)
-    _files.write_bytes(tmp_path / "a", b"1", overwrite=False)
+    put(tmp_path / "a", b"1", overwrite=False)
     with pytest.raises(FileExistsError):
-        _files.write_bytes(tmp_path / "a", b"2", overwrite=False)
+        put(tmp_path / "a", b"2", overwrite=False)
     assert (tmp_path / "a").read_bytes() == b"1"
 
 

@@ -21,15 +21,10 @@ from typing import Any
 import numpy as np
 
 
-def write_bytes(path: Path, content: bytes, *, overwrite: bool = True) -> None:
-    """Put a file in place."""
-    with new_file(path, overwrite=overwrite) as work:
-        work.write_bytes(content)
-
-
 def write_text(path: Path, text: str, *, errors: str = "strict") -> None:
     """Put a UTF-8 file in place; line ends stay as they are."""
-    write_bytes(path, text.encode("utf-8", errors))
+    with new_file(path) as work:
+        work.write_bytes(text.encode("utf-8", errors))
 
 
 def as_json(content: Any) -> bytes:

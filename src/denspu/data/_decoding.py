@@ -25,10 +25,7 @@ from denspu._machine import in_threads, n_threads
 from denspu._progress import progress
 from denspu.data._reading import MANY, Found, Options, Size, reason_of, shown
 from denspu.data.kinds import Items, Skipped
-from denspu.exceptions import (
-    InvalidParameterError,
-    MissingDependencyError,
-)
+from denspu.exceptions import InvalidParameterError, MissingDependencyError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF")
 """Formats that may be decoded; others (PostScript, say) are never tried."""
@@ -235,11 +232,9 @@ def choose_plan(
     if len(sizes) == 1 and max(height, width) <= KEPT_SIDE:
         return ImagePlan(height, width, channels, dtype), []
     side = COMMON_SIDE
-    some = f"come in {len(sizes):,} sizes" if sizes - {(height, width)} else ""
-    return ImagePlan(side, side, channels, dtype), [
-        f"Images {some or f'are {width}×{height}'} and are brought to {side}×{side}; "
-        "image_size= sets another size."
-    ]
+    found = f"of {width}×{height}" if len(sizes) == 1 else f"in {len(sizes):,} sizes"
+    told = f"Images {found} are brought to {side}×{side}; image_size= sets another."
+    return ImagePlan(side, side, channels, dtype), [told]
 
 
 def _as_size(image_size: int | tuple[int, int]) -> tuple[int, int]:
@@ -327,7 +322,6 @@ def _pixels(path: Path, plan: ImagePlan, max_pixels: int) -> Any:
     from PIL import ImageOps
 
     pillow = require_pillow()
-
     with open(path, "rb") as file, pillow.open(file, formats=FORMATS) as image:
         if _smallest_decode(image) > max_pixels:  # the file changed since the survey
             raise ValueError(f"more than max_pixels={max_pixels:,}")
@@ -373,12 +367,10 @@ def _plain(pillow: Any, image: Any, plan: ImagePlan) -> Any:
 def _deep_pixels(pillow: Any, image: Any, plan: ImagePlan) -> Any:
     """Return a 16-bit grey image, resized as floats so that no bit is lost."""
     values = np.asarray(image)
-    if values.dtype.kind == "f":
-        if not np.isfinite(values).all() or values.min() < 0 or values.max() > 1:
-            raise ValueError("its pixels are floats outside 0 to 1")
-        values = values * 65535
-    elif values.min() < 0 or values.max() > 65535:
-        raise ValueError("its pixels are integers outside 0 to 65,535")
+    top = 1 if values.dtype.kind == "f" else 65535
+    if not (values.min() >= 0 and values.max() <= top):  # nor NaN
+        raise ValueError(f"its pixels are outside 0 to {top:,}")
+    values = values * (65535 // top)
     if values.shape != (plan.height, plan.width):
         values = np.asarray(
             pillow.fromarray(values.astype(np.float32)).resize(

@@ -90,7 +90,7 @@ def table_pieces(found: Found, options: Options, limit: Limit) -> Iterator[RawTa
                 if name in seen:
                     raise _same_id(options.id_column, name, found.source)
                 seen.add(name)
-        if n or limit != Limit():
+        if n or limit != Limit():  # the whole file without a row is refused below
             yield table
     if not n:
         raise nothing_left(kind_of("table"), found.source, n_bad, bad)
