@@ -358,16 +358,26 @@ def _value(text: str) -> Any:
 # --- what there is --------------------------------------------------------------------
 
 
-@app.callback(invoke_without_command=True)
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and stop.")
-    ] = False,
-) -> None:
-    """Learn from some positive examples and a pile of unlabelled ones."""
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         print(f"denspu {__version__}")
         raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option(  # eager: what typer needs for other words takes time to load
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        help="Show the version and stop.",
+    ),
+]
+
+
+@app.callback()
+def _root(version: Version = False) -> None:
+    """Learn from some positive examples and a pile of unlabelled ones."""
 
 
 @app.command()

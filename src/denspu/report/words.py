@@ -126,12 +126,12 @@ def stage_lines(stage: Stage, n: int) -> Iterator[Line]:
     told, took = stage.facts, f"{stage.seconds:.1f} s"
     if stage.name == "encode":
         dimension = f"{many(told['dimension'], 'number')} an item"
-        yield "encoding", " · ".join([part(told["encoder"]), dimension, took])
+        yield "encoding", f"{part(told['encoder'])} · {dimension} · {took}"
     elif stage.name == "boundary":
         yield "boundary", f"{part(told['detector'])} on {n:,} embeddings · {took}"
     elif stage.name == "refine":
-        rounds = [many(told["rounds"], "round")] if told.get("rounds") else []
-        yield "refining", " · ".join([part(told["refiner"]), *rounds, took])
+        rounds = f"{many(told['rounds'], 'round')} · " if told.get("rounds") else ""
+        yield "refining", f"{part(told['refiner'])} · {rounds}{took}"
 
 
 def part(name: str) -> str:
@@ -146,10 +146,8 @@ def share_lines(prior: Prior) -> Iterator[Line]:
     around = f" ({digits(prior.low)} to {digits(prior.high)})"
     if prior.low == prior.high:
         around = ", by the share you gave"
-    yield (
-        "share",
-        f"about {digits(prior.value)} % of the unlabelled are positive{around}",
-    )
+    told = f"about {digits(prior.value)} % of the unlabelled are positive{around}"
+    yield "share", told
 
 
 def result_lines(facts: RunFacts, report: Path | None) -> Iterator[Line]:

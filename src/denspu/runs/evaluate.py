@@ -536,10 +536,9 @@ def _draws(
     rng: np.random.Generator,
 ) -> dict[str, FloatArray]:
     """Return each figure as it may be, in many draws."""
-    far = np.array([-np.inf, -np.inf, np.inf, np.inf])
-    scores = np.concatenate([scores, far])
-    truth = np.concatenate([truth, [0, 1, 0, 1]])
-    weight = np.concatenate([np.ones(len(truth) - 4), np.full(4, 0.5)])
+    weight = np.r_[np.ones(len(truth)), np.full(4, 0.5)]
+    scores = np.r_[scores, -np.inf, -np.inf, np.inf, np.inf]
+    truth = np.r_[truth, 0, 1, 0, 1]
     order = np.argsort(-scores, kind="stable")
     scores, truth, weight = scores[order], truth[order], weight[order]
     ends = np.flatnonzero(np.append(scores[1:] < scores[:-1], True))
