@@ -214,13 +214,11 @@ def validate_fit(
             f"{type(estimator).__name__} requires y to be passed, but the target y is "
             "None. Pass 1 for labelled positives and 0 for unlabelled rows."
         )
-    X = _off_torch(X)
-    kind = input_kind(X)
-    checked = validate_X(estimator, X, reset=True, kind=kind)
+    checked = validate_X(estimator, X, reset=True)
     positive = validate_labels(y, n_rows=len(checked))
     return PUInput(
         X=checked,
-        kind=kind,
+        kind=estimator.input_kind_,
         positive=positive,
         known_negative=validate_known_negative(known_negative, positive),
         groups=validate_groups(groups, len(checked)),

@@ -65,8 +65,8 @@ class _Vectors(Kind):
         self, pieces: Sequence[Items], options: Options, given: Plan | None
     ) -> tuple[Plan, list[str]]:
         """Take the length of the vectors; all sources must share it."""
-        widths = [piece.X.shape[1] for piece in pieces if len(piece)]
-        return given or {"kind": self.name, "width": [*widths, 1][0]}, []
+        widths = (piece.X.shape[1] for piece in pieces if len(piece))
+        return given or {"kind": self.name, "width": next(widths, 1)}, []
 
     def items(self, piece: Items, options: Options, plan: Plan) -> Items:
         """Keep the vectors with finite numbers; list the others."""
