@@ -261,7 +261,11 @@ def _label_line(
     if printed := [(x, v.printed) for x, v in points if v.printed is not None]:
         line = zip(*printed, strict=True)
         axes.plot(*line, color=color, marker=marker, ms=5, lw=0.9, ls=":", mfc="none")
-    ours = [(x, v.mean, v.reach) for x, v in points if v.mean is not None]
+    ours = [
+        (x, v.mean, (v.mean - min(v.by_seed), max(v.by_seed) - v.mean))
+        for x, v in points
+        if v.mean is not None
+    ]
     if not ours:
         return
     x, y, reach = zip(*ours, strict=True)

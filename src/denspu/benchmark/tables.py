@@ -48,13 +48,6 @@ class Value:
         return mean(self.by_seed) if self.by_seed else None
 
     @property
-    def reach(self) -> tuple[float, float]:
-        """How far seeds lie below and above the mean; such bars stay within 100 %."""
-        if self.mean is None:
-            return 0.0, 0.0
-        return self.mean - min(self.by_seed), max(self.by_seed) - self.mean
-
-    @property
     def words(self) -> str:
         """Show mean and spread, then the printed value and the difference to it."""
         text = MISSING if self.mean is None else f"{self.mean:.2f}"
