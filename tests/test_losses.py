@@ -119,11 +119,11 @@ HALF = torch.tensor(0.5, dtype=torch.float64)
 
 TWINS = {
     "A of the risk": (
-        lambda r: losses.risk_parts(r.p, r.u, 0.4, "logistic")[0],
+        lambda r: losses.risk_parts(r.p, r.u, 0.4, losses.logistic_loss)[0],
         lambda r: 0.4 * logistic(r.p).mean(),
     ),
     "B of the risk": (
-        lambda r: losses.risk_parts(r.p, r.u, 0.4, "logistic")[1],
+        lambda r: losses.risk_parts(r.p, r.u, 0.4, losses.logistic_loss)[1],
         lambda r: logistic(-r.u).mean() - 0.4 * logistic(-r.p).mean(),
     ),
     "unbiased": (

@@ -47,28 +47,13 @@ class ImagePreset:
     """Side of an erased square as a part of the image's."""
 
 
+GREY = ImagePreset(flip=False, saturation=0, hue=0, grey_chance=0)
+
 PRESETS = {
     "natural": ImagePreset(),
-    "grey": ImagePreset(flip=False, saturation=0, hue=0, grey_chance=0),
-    "documents": ImagePreset(
-        crop=0.6,
-        aspect=1.1,
-        rotate=5,
-        flip=False,
-        saturation=0,
-        hue=0,
-        grey_chance=0,
-    ),
-    "none": ImagePreset(
-        crop=1,
-        aspect=1,
-        flip=False,
-        brightness=0,
-        contrast=0,
-        saturation=0,
-        hue=0,
-        grey_chance=0,
-    ),
+    "grey": GREY,
+    "documents": replace(GREY, crop=0.6, aspect=1.1, rotate=5),
+    "none": replace(GREY, crop=1, aspect=1, brightness=0, contrast=0),
 }
 """``natural``: photographs. ``grey``: no flips and no colour, for medical images and
 other grey pictures. ``documents``: mild shifts, turns and contrast. ``none``."""

@@ -32,19 +32,15 @@ def logistic_loss(margin: Tensor) -> Tensor:
     return F.softplus(-margin)
 
 
-MARGIN_LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
-    "sigmoid": sigmoid_loss,
-    "logistic": logistic_loss,
-}
-
-
 def risk_parts(
-    positive: Tensor, unlabeled: Tensor, prior: float, loss: str = "sigmoid"
+    positive: Tensor,
+    unlabeled: Tensor,
+    prior: float,
+    loss: Callable[[Tensor], Tensor] = sigmoid_loss,
 ) -> tuple[Tensor, Tensor]:
     """Return A and B for the logits of P and of U."""
-    of = MARGIN_LOSSES[loss]
-    as_positive = prior * of(positive).mean()
-    as_negative = of(-unlabeled).mean() - prior * of(-positive).mean()
+    as_positive = prior * loss(positive).mean()
+    as_negative = loss(-unlabeled).mean() - prior * loss(-positive).mean()
     return as_positive, as_negative
 
 
@@ -81,14 +77,13 @@ def balanced_parts(
     unlabeled: Tensor,
     prior: float,
     target: float = 0.5,
-    loss: str = "sigmoid",
 ) -> tuple[Tensor, Tensor]:
     """Return the PU risk of a population with another share π' of positives, in parts.
 
     A = π' E_P[l(f)] and B = (1 - π')/(1 - π) (E_U[l(-f)] - π E_P[l(-f)]) (Su, Chen and
     Xu 2021); ``target`` is π', and with π' = π it is the ordinary risk.
     """
-    as_positive, as_negative = risk_parts(positive, unlabeled, prior, loss)
+    as_positive, as_negative = risk_parts(positive, unlabeled, prior)
     return target / prior * as_positive, (1 - target) / (1 - prior) * as_negative
 
 

@@ -216,7 +216,7 @@ class DeepPU(EncoderPU):
             Z = self._embed(data.X).astype(np.float32)
             self.centre_ = Z.mean(axis=0)
             self.spread_ = Z.std(axis=0) + 1e-6
-            return self._packed(data.X)
+            return torch.from_numpy((Z - self.centre_) / self.spread_)
         encoder = kind_of(data.kind).plain_encoder(randomness.seed("text"))
         if encoder is None:
             self.scale_ = PixelScale.of(data.X)

@@ -14,7 +14,13 @@ from scipy.special import expit
 from torch import Tensor
 
 from denspu._parameters import About, Number, OneOf, setting
-from denspu.losses import absolute, recursive_risk, reweighted_risk, risk_parts
+from denspu.losses import (
+    absolute,
+    logistic_loss,
+    recursive_risk,
+    reweighted_risk,
+    risk_parts,
+)
 from denspu.methods._deep import DeepPriorPU, Sets, Task
 from denspu.methods._evidence import validation_setting
 from denspu.training import History
@@ -88,7 +94,7 @@ class APU(DeepPriorPU):
         """Return how likely each row is negative, by a network on P and one half."""
 
         def risk(positive: Tensor, pool: Tensor) -> Tensor:
-            return absolute(*risk_parts(positive, pool, task.prior, "logistic"))
+            return absolute(*risk_parts(positive, pool, task.prior, logistic_loss))
 
         module = task.network("first weights")
         self.first_history_ = task.train(

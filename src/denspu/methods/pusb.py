@@ -11,7 +11,7 @@ from torch import Tensor
 
 from denspu._parameters import About
 from denspu._typing import FloatArray
-from denspu.losses import risk_parts
+from denspu.losses import logistic_loss, risk_parts
 from denspu.methods._deep import Task
 from denspu.methods.nnpu import NNPU
 
@@ -37,7 +37,7 @@ class PUSB(NNPU):
     def _parts(
         self, positive: Tensor, pool: Tensor, prior: float
     ) -> tuple[Tensor, Tensor]:
-        return risk_parts(positive, pool, prior, "logistic")
+        return risk_parts(positive, pool, prior, logistic_loss)
 
     def _learn(self, task: Task) -> None:
         super()._learn(task)
