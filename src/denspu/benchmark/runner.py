@@ -121,11 +121,8 @@ def run_specs(
         place = Place(device, Path(encoders), spec.name, spec_hash(spec), jobs)
         with _only_writer(Path(out)):
             known = recorded(read_records(out))
-            for record in _borrowed(cells, Path(out), place) if borrowing else ():
-                old = known.get(record.extra["cell"])
-                if old is None or failed(old):
-                    write_record(record, out)
-                    known[record.extra["cell"]] = record
+            if borrowing:
+                _borrow(cells, known, Path(out), place)
             pending, before = [], []
             for cell in cells:
                 found = known.get(cell.id)
@@ -187,8 +184,10 @@ def _chosen(
     ]
 
 
-def _borrowed(cells: Sequence[Cell], out: Path, place: Place) -> Iterator[Record]:
-    """Yield what files of records beside this one have of its cells, as ours."""
+def _borrow(
+    cells: Sequence[Cell], known: dict[str, Record], out: Path, place: Place
+) -> None:
+    """Take over what files of records beside this one have of its cells."""
     others: list[Record] = []
     for path in sorted(out.parent.glob("*.jsonl")):
         if path != out:
@@ -197,11 +196,13 @@ def _borrowed(cells: Sequence[Cell], out: Path, place: Place) -> Iterator[Record
     elsewhere = recorded(others)
     for cell in cells:
         found = elsewhere.get(cell.id)
-        if found is not None and not failed(found):
-            extra = {**found.extra, **facts_of(Job(cell, place))}
-            extra["jobs"] = found.extra.get("jobs", 1)
-            extra["taken_from"] = found.extra["spec"]
-            yield replace(found, variant=cell.row.name, extra=extra)
+        done = cell.id in known and not failed(known[cell.id])
+        if done or found is None or failed(found):
+            continue
+        extra = {**found.extra, **facts_of(Job(cell, place))}
+        extra |= {"jobs": found.extra.get("jobs", 1), "taken_from": found.extra["spec"]}
+        known[cell.id] = replace(found, variant=cell.row.name, extra=extra)
+        write_record(known[cell.id], out)
 
 
 @contextmanager
