@@ -73,7 +73,7 @@ SHORT_BY_KEY = {"vpu": {"lr": 0.005}, "gen_pu": {"gan_epochs": 40}}
 """As short as a fit can be that still tells the examiner's clouds apart."""
 
 
-NO_HIDDEN = {"kldce": {"flip_rate": 0.0}}
+NO_HIDDEN = {"kldce": {"prior": "estimate"}}
 
 
 def build(entry):
