@@ -203,6 +203,7 @@ def test_residual_stages():
 
 
 def test_a_mirror_and_a_projection():
+    torch.manual_seed(0)
     net = build_backbone("linear", (1, 2, 2))
     x = draw(3, 1, 2, 2)
     both = WithMirror(net, True)
