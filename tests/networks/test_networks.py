@@ -209,7 +209,7 @@ def test_a_mirror_and_a_projection():
     both = WithMirror(net, True)
     torch.testing.assert_close(both(x), both(x.flip(3)))
     assert torch.equal(WithMirror(net, False)(x), net(x))
-    projections = Projector(6, 4).eval()(draw(20, 6))
+    projections = Projector(6, 64).eval()(draw(20, 6))
     assert projections.min() < 0  # a cosine must be able to reach -1
 
 
