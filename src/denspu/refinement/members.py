@@ -1,0 +1,529 @@
+"""Bags of unlike learners, joined by the geometric mean of their ranks.
+
+Each bag sets four fifths of P against draws from U, so that every row is also scored by
+bags that have not seen it. Those scores judge all labelled positives, and they place a
+new row among U whatever rows come with it. Two looks are taken. The first draws from
+all of U alike; the second seldom draws rows that the first takes for positive, so that
+hidden positives do less harm as negatives. In each look, members that rank the
+positives clearly worse than the best one are left out; the others count alike.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from denspu._folds import deal_even_folds
+from denspu._machine import in_threads, n_threads
+from denspu._parameters import About, OneOf, Whole, check_parameters, setting
+from denspu._random import Randomness
+from denspu._scores import HiddenPositive, known_cut
+from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
+from denspu._validation import validate_embedding
+from denspu.base import Refiner, RefinerInput, forget
+from denspu.exceptions import FewRowsWarning
+from denspu.priors import PriorEstimate, estimate_prior_from_scores
+from denspu.refinement.posterior import posterior
+
+FOLDS = 5
+"""Parts of P; every bag leaves one out."""
+
+LEAST_DRAW = 0.02
+"""No row of U is drawn less often than this in the second look, by its weight."""
+
+KEPT_SCORES = 4_096
+"""Scores of U by which a member places new rows, half of them from the top."""
+
+BAGS_AT_ONCE = 8
+SCORED_AT_ONCE = 20_000
+
+SURE = 1e-6
+"""Probabilities are kept inside (SURE, 1 - SURE) before they become log-odds."""
+
+SLOPE = 1e-3
+"""Log-odds rise at least so much with the margin: rows of one probability stay in
+order."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One kind of learner, and how its bags are drawn."""
+
+    name: str
+    bags: int
+    per_positive: int
+    """Rows drawn from U for each positive in the bag."""
+    most: int
+    """Positives in a bag at most."""
+    learner: Callable[[int], Any]
+    """Makes a learner from a seed."""
+    stays: bool = False
+    """Is it kept whatever the evidence? Forty positives say little of which is best."""
+
+
+MEMBERS = (
+    Member(
+        "trees",
+        bags=200,
+        per_positive=1,
+        most=1_000,
+        learner=lambda seed: DecisionTreeClassifier(
+            max_features="sqrt", random_state=seed
+        ),
+        stays=True,
+    ),
+    Member(
+        "forest",
+        bags=25,
+        per_positive=3,
+        most=1_000,
+        learner=lambda seed: ExtraTreesClassifier(15, random_state=seed),
+        stays=True,
+    ),
+    Member(
+        "kernel",
+        bags=25,
+        per_positive=3,
+        most=200,  # its time grows with the square of the rows
+        learner=lambda seed: SVC(C=3.0, random_state=0),  # draws nothing
+    ),
+    Member(
+        "linear",
+        bags=25,
+        per_positive=5,
+        most=1_000,
+        learner=lambda seed: LogisticRegression(C=0.3, max_iter=300),
+    ),
+)
+
+
+class MembersRefiner(Refiner):
+    """Bagged trees, forests, kernel machines and linear models, joined by rank.
+
+    Attributes
+    ----------
+    labels_ : array
+        P(y = 1) of every training row: 1 for P, 0 for known negatives.
+    unseen_scores_ : array
+        Log-odds of every training row by bags that have not seen it; only where rows
+        could be left out.
+    prior_ : PriorEstimate
+        The share of positives inside U with its interval.
+    estimated_ : PriorEstimate
+        What the scores say of it, also where it is known.
+    evidence_ : list of dict
+        For each look and member: the mean share of U that a labelled positive leaves
+        below it, scored by bags without it, and whether the member was kept.
+    """
+
+    about = About(key="members", uses_known_negatives=True)
+
+    looks: int = setting(
+        2, Whole(1, 2), doc="1: rows of U are drawn alike, whatever they seem to be."
+    )
+    weights: Literal["evidence", "equal"] = setting(
+        "evidence",
+        OneOf("evidence", "equal"),
+        doc='``"evidence"`` leaves out members that rank held-out positives more than\n'
+        'one standard error worse than the best; ``"equal"`` keeps all.',
+    )
+    n_jobs: int | None = setting(
+        None,
+        OneOf(None),
+        Whole(1),
+        Whole(high=-1),
+        doc="Threads; None is all cores.",
+    )
+    random_state: RandomState = setting(None)
+
+    # --- learning --------------------------------------------------------------------
+
+    def refine(self, start: RefinerInput) -> Self:
+        """Learn from P and U; the boundary's guess gives way to the bags' own."""
+        check_parameters(self)
+        Z = validate_embedding(self, start.Z, reset=True)
+        randomness = Randomness(self.random_state)
+        self.mean_ = Z.mean(axis=0)
+        self.spread_ = max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)
+        rows = Rows.of(self._scaled(Z), start, randomness.numpy("folds"))
+        if not rows.cross_fitted:
+            warnings.warn(
+                "Too few positives or groups to leave any out: nothing can be said of "
+                "the quality of the ranking, and the share of positives stays as the "
+                "boundary estimated it.",
+                FewRowsWarning,
+                stacklevel=2,
+            )
+        self.looks_: list[Look] = []
+        self.evidence_: list[dict[str, Any]] = []
+        own: list[FloatArray] = []
+        chance = None
+        for i in range(self.looks):
+            if own and start.deadline.left() <= 0:
+                break
+            rng = randomness.numpy(f"look {i}")
+            scored = [self._score(member, rows, chance, rng) for member in MEMBERS]
+            look, facts = take_look(scored, rows, keep_all=self.weights == "equal")
+            self.looks_.append(look)
+            self.evidence_.append(facts)
+            own.append(look.margin({one.name: one.own() for one in scored}))
+            if i + 1 < self.looks and rows.free.any():
+                chance = chances(look, scored, own[-1], rows, start, rng)
+        self._place_cut(np.mean(own, axis=0), rows, start, randomness.numpy("prior"))
+        return self
+
+    def _scaled(self, Z: FloatArray) -> FloatArray:
+        """Return rows of mean square about 1, for learners that measure distances."""
+        return np.asarray((Z - self.mean_) / self.spread_)
+
+    def _score(
+        self,
+        member: Member,
+        rows: Rows,
+        chance: FloatArray | None,
+        rng: np.random.Generator,
+    ) -> Scored:
+        """Fit a member's bags, and score each row by those that have not seen it."""
+        found = Scored.empty(member.name, len(rows.Z))
+        for at in range(0, member.bags, BAGS_AT_ONCE):
+            numbers = range(at, min(at + BAGS_AT_ONCE, member.bags))
+            bags = [rows.draw(member, i % FOLDS, chance, rng) for i in numbers]
+            learned = in_threads(
+                lambda bag: bag.learned(member, rows), bags, n_threads(self.n_jobs)
+            )
+            for bag, (learner, judged, scores) in zip(bags, learned, strict=True):
+                found.learners.append(learner)
+                found.total[bag.left_out, judged] += scores
+                found.count[bag.left_out, judged] += 1
+        return found
+
+    # --- the cut ---------------------------------------------------------------------
+
+    def _place_cut(
+        self,
+        margin: FloatArray,
+        rows: Rows,
+        start: RefinerInput,
+        rng: np.random.Generator,
+    ) -> None:
+        """Turn margins into log-odds of being positive, and settle the share."""
+        positive, unlabeled = margin[rows.positive], margin[rows.free]
+        forget(self, "estimated_")
+        forget(self, "unseen_scores_")
+        share = start.prior_in_unlabeled
+        self.prior_: PriorEstimate | None = None
+        if rows.cross_fitted and len(unlabeled):
+            self.estimated_ = estimate_prior_from_scores(positive, unlabeled, rng=rng)
+            self.prior_ = self.estimated_
+            if start.prior_known:
+                self.prior_ = self.estimated_.with_share(share)
+            share = self.prior_.prior_in_unlabeled
+        self.curve_ = Curve.through(positive, unlabeled, share)
+        if start.prior_known and start.free.any():
+            self.curve_.shift -= known_cut(self.curve_(margin), start)
+        scores = self.curve_(margin)
+        self.labels_ = start.pinned(expit(scores))
+        if rows.cross_fitted:
+            self.unseen_scores_ = scores
+
+    # --- answers ---------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the log-odds of embeddings; above 0 is positive."""
+        if not hasattr(self, "curve_"):
+            raise NotFittedError("MembersRefiner has not refined yet: call refine.")
+        Z = validate_embedding(self, X, reset=False)
+        found = []
+        for at in range(0, len(Z), SCORED_AT_ONCE):
+            rows = self._scaled(Z[at : at + SCORED_AT_ONCE])
+            looks = [look.margin(look.scores(rows)) for look in self.looks_]
+            found.append(self.curve_(np.mean(looks, axis=0)))
+        return np.concatenate(found)
+
+    def facts(self) -> dict[str, Any]:
+        """Return who ranks, how well each ranks held-out positives, and the share."""
+        last = self.evidence_[-1]
+        return {
+            "looks": len(self.looks_),
+            "members": [name for name, fact in last.items() if fact["kept"]],
+            "places": {name: fact["place"] for name, fact in last.items()},
+        }
+
+
+# --- rows and bags -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Bag:
+    """Some of P against draws from U; one part of P is left out."""
+
+    left_out: int
+    positive: IntArray
+    other: IntArray
+    seed: int
+    judged: IntArray
+    """Rows that the bag may judge: it has seen neither them nor their group."""
+
+    def learned(self, member: Member, rows: Rows) -> tuple[Any, IntArray, FloatArray]:
+        """Return a learner of this bag, and its scores of the rows it may judge."""
+        index = np.concatenate([self.positive, self.other])
+        y = np.arange(len(index)) < len(self.positive)
+        learner = member.learner(self.seed).fit(rows.Z[index], y)
+        parts = [
+            scores_of(learner, rows.Z[self.judged[at : at + SCORED_AT_ONCE]])
+            for at in range(0, len(self.judged), SCORED_AT_ONCE)
+        ]
+        return learner, self.judged, np.concatenate(parts) if parts else np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a fit."""
+
+    Z: FloatArray
+    positive: BoolArray
+    free: BoolArray
+    known_negative: BoolArray
+    fold: IntArray
+    grouped: bool
+
+    @classmethod
+    def of(cls, Z: FloatArray, start: RefinerInput, rng: np.random.Generator) -> Self:
+        """Deal the rows into parts; no group is split."""
+        fold = deal_even_folds(start.positive, start.groups, FOLDS, rng)
+        grouped = start.groups is not None
+        return cls(Z, start.positive, start.free, start.known_negative, fold, grouped)
+
+    @property
+    def folds(self) -> int:
+        return int(self.fold.max()) + 1
+
+    @property
+    def cross_fitted(self) -> bool:
+        """Tell whether positives can be left out."""
+        return self.folds > 1
+
+    def draw(
+        self,
+        member: Member,
+        turn: int,
+        chance: FloatArray | None,
+        rng: np.random.Generator,
+    ) -> Bag:
+        """Draw a bag; ``chance`` says how often each row is drawn, by part left out."""
+        left_out = turn % self.folds
+        inside = (self.fold != left_out) | (not self.cross_fitted)
+        kept = np.flatnonzero(self.positive & inside)
+        if len(kept) > member.most:
+            kept = rng.choice(kept, member.most, replace=False)
+        within = inside if self.grouped else np.ones_like(inside)
+        told = np.flatnonzero(self.known_negative & within)
+        pool = np.flatnonzero(self.free & within)
+        size = member.per_positive * len(kept)
+        told = rng.permutation(told)[: max(size // 2, size - len(pool))]
+        # Never more than half of U: the others are to be judged.
+        size = min(size - len(told), max(len(pool) // 2, 1), len(pool))
+        weight = None
+        if chance is not None:
+            weight = chance[left_out, pool] / chance[left_out, pool].sum()
+        other = np.append(told, rng.choice(pool, size, replace=False, p=weight))
+        judged = (self.fold == left_out) & self.cross_fitted
+        if not self.grouped:
+            judged |= ~self.positive
+            judged[other] = False
+        return Bag(left_out, kept, other, _seed(rng), np.flatnonzero(judged))
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31 - 1))
+
+
+def scores_of(learner: Any, Z: FloatArray) -> FloatArray:
+    """Return the margin of a learner, or its share of votes."""
+    if isinstance(learner, LogisticRegression):
+        # Summed row by row: a product of matrices depends on how many rows it has.
+        return (Z * learner.coef_[0]).sum(axis=1) + learner.intercept_[0]
+    if hasattr(learner, "decision_function"):
+        return np.asarray(learner.decision_function(Z))
+    return np.asarray(learner.predict_proba(Z)[:, 1])
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A member's learners, and what they say of rows they have not seen."""
+
+    name: str
+    learners: list[Any]
+    total: FloatArray
+    """Sums of scores, by part left out and row."""
+    count: FloatArray
+
+    @classmethod
+    def empty(cls, name: str, n: int) -> Self:
+        """Return a member without a bag."""
+        return cls(name, [], np.zeros((FOLDS, n)), np.zeros((FOLDS, n)))
+
+    def own(self, left_out: int | slice = slice(None)) -> FloatArray:
+        """Return the mean score of each row, by all bags or those without one part.
+
+        Rows that no such bag may judge get the mean of all.
+        """
+        total, count = (np.atleast_2d(a[left_out]).sum(0) for a in (self.total, self.count))
+        mean = total / np.maximum(count, 1)
+        none = count == 0
+        if none.any():
+            everything = self.total.sum(0) / np.maximum(self.count.sum(0), 1)
+            mean[none] = everything[none]
+        return mean
+
+
+# --- members joined ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where a score stands among those of U."""
+
+    scores: FloatArray
+    """Some scores of U in rising order, with the lowest and the highest."""
+    ranks: FloatArray
+    """How many rows of U lie below each of them."""
+    n: int
+
+    @classmethod
+    def among(cls, unlabeled: FloatArray) -> Self:
+        """Keep enough of the scores to place others, the top more closely."""
+        ordered, n = np.sort(unlabeled), len(unlabeled)
+        ranks = np.arange(n)
+        if n > KEPT_SCORES:
+            half = KEPT_SCORES // 2
+            below = np.linspace(0, n - half - 1, half).astype(np.int64)
+            ranks = np.concatenate([below, np.arange(n - half, n)])
+        return cls(ordered[ranks], ranks.astype(np.float64), n)
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return the share of U below each score; of equal rows half count."""
+        left = np.searchsorted(self.scores, scores, "left")
+        right = np.searchsorted(self.scores, scores, "right")
+        ends = np.append(self.ranks, self.n)
+        return np.asarray((ends[left] + ends[right]) / (2 * self.n))
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """The members that were kept, and the places of their scores."""
+
+    learners: dict[str, list[Any]]
+    places: dict[str, Places]
+
+    def scores(self, Z: FloatArray) -> dict[str, FloatArray]:
+        """Return the mean score of each member's learners."""
+        found = {}
+        for name, learners in self.learners.items():
+            total = np.zeros(len(Z))
+            for learner in learners:
+                total += scores_of(learner, Z)
+            found[name] = total / len(learners)
+        return found
+
+    def margin(self, scores: dict[str, FloatArray]) -> FloatArray:
+        """Return -log of the geometric mean of the shares of U above a row."""
+        above = [1 - place(scores[name]) for name, place in self.places.items()]
+        least = 0.5 / next(iter(self.places.values())).n
+        return -np.log(np.stack(above) + least).mean(axis=0)
+
+
+def take_look(
+    scored: list[Scored], rows: Rows, *, keep_all: bool
+) -> tuple[Look, dict[str, Any]]:
+    """Judge the members by the places of P among U, and keep the good ones.
+
+    The difference to the best is taken positive by positive, so that what makes a
+    positive hard for all members does not count.
+    """
+    judged = rows.free if rows.free.any() else ~rows.positive
+    places = {one.name: Places.among(one.own()[judged]) for one in scored}
+    own = np.stack([places[one.name](one.own()[rows.positive]) for one in scored])
+    behind = own[own.mean(axis=1).argmax()] - own
+    error = behind.std(axis=1, ddof=1) / np.sqrt(own.shape[1])
+    kept = behind.mean(axis=1) <= error
+    kept |= [member.stays for member in MEMBERS]
+    if keep_all or not rows.cross_fitted:
+        kept[:] = True
+    facts = {
+        one.name: {"place": round(float(place), 4), "kept": bool(stays)}
+        for one, place, stays in zip(scored, own.mean(axis=1), kept, strict=True)
+    }
+    chosen = [one for one, stays in zip(scored, kept, strict=True) if stays]
+    learners = {one.name: one.learners for one in chosen}
+    return Look(learners, {name: places[name] for name in learners}), facts
+
+
+def chances(
+    look: Look,
+    scored: list[Scored],
+    margin: FloatArray,
+    rows: Rows,
+    start: RefinerInput,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return how often each row is to be drawn in the next look, by part left out.
+
+    Bags without a part of P draw by what bags without it say, so that no positive is
+    judged by a model that has seen it in a roundabout way.
+    """
+    open_rows = margin[rows.free]
+    found = posterior(
+        margin[rows.positive],
+        open_rows,
+        rng=rng,
+        known=start.prior_in_unlabeled if start.prior_known else None,
+    )
+    order = np.argsort(open_rows, kind="stable")
+    chance = np.ones((FOLDS, len(margin)))
+    for part in range(rows.folds):
+        apart = look.margin({one.name: one.own(part) for one in scored})
+        probability = np.interp(apart, open_rows[order], found.unlabeled[order])
+        chance[part] = np.clip(1 - probability, LEAST_DRAW, 1)
+    return chance
+
+
+# --- from margins to log-odds --------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Curve:
+    """Rising log-odds of being positive along a margin."""
+
+    margins: FloatArray
+    log_odds: FloatArray
+    shift: float = 0.0
+
+    @classmethod
+    def through(
+        cls, positive: FloatArray, unlabeled: FloatArray, share: float
+    ) -> Self:
+        """Learn P(y = 1) of rows of U by their margin; its mean over U is the share."""
+        if not len(unlabeled):
+            return cls(np.array([0.0]), np.array([logit(1 - SURE)]))
+        knots = np.unique(
+            np.quantile(np.concatenate([positive, unlabeled]), np.linspace(0, 1, 513))
+        )
+        chance = HiddenPositive(positive, unlabeled, share)(knots)
+        log_odds = logit(np.clip(chance, SURE, 1 - SURE))
+        return cls(knots, np.maximum.accumulate(log_odds))
+
+    def __call__(self, margin: FloatArray) -> FloatArray:
+        """Return the log-odds; beyond the ends they rise with the margin alone."""
+        along = np.interp(margin, self.margins, self.log_odds)
+        return along + SLOPE * (margin - self.margins.mean()) + self.shift
