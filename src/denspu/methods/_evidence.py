@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
-from denspu._folds import hold_groups
+from denspu._folds import deal_even_folds, hold_groups
 from denspu._parameters import Number, OneOf, Rule, Whole, setting
 from denspu._random import Randomness
 from denspu._share import Counts, Share
@@ -25,6 +26,7 @@ from denspu.metrics import PUReport, ThresholdChoice, choose_threshold, pu_metri
 from denspu.priors import estimate_prior, prior_from_scores
 
 SHARE = Number(0, 1, "neither")
+FOLDS = 5
 
 
 def _no_rows() -> IntArray:
@@ -94,11 +96,65 @@ def choose_held_out(holdout: Any, data: PUInput, rng: np.random.Generator) -> Bo
     return held
 
 
+def is_folds(holdout: Any) -> bool:
+    """Tell whether every labelled positive is to be judged once."""
+    if not isinstance(holdout, str):
+        return False
+    if holdout != "folds":
+        raise InvalidParameterError(
+            f'holdout={holdout!r} must be None, "folds", a share in (0, 1), or a '
+            "boolean mask over the rows."
+        )
+    return True
+
+
+def cross_fitted(model: Any, data: PUInput, randomness: Randomness) -> FloatArray:
+    """Return scores of all rows, each labelled positive judged by a model without it.
+
+    A method may keep such scores of its own. Others are fitted again without each
+    fifth of P in turn, those rows standing in U. Where a positive then lies among U,
+    it is put among the scores that the model itself gives to U.
+    """
+    own = getattr(model, "unseen_scores_", None)
+    if own is not None:
+        return np.asarray(own)
+    fold = deal_even_folds(
+        data.positive, data.groups, FOLDS, randomness.numpy("evidence/folds")
+    )
+    if fold.max() == 0:
+        raise InvalidInputError(
+            'holdout="folds" judges each labelled positive by a model without it, and '
+            "needs two labelled positives, of two groups where there are groups. Label "
+            "more, or fit without holdout."
+        )
+    scores = _scores(model, data.X, np.arange(len(data.positive)))
+    unlabeled = np.flatnonzero(data.unlabeled)
+    ordered = np.sort(scores[unlabeled])
+    for part in range(int(fold.max()) + 1):
+        held = data.positive & (fold == part)
+        other = clone(model).set_params(random_state=randomness.seed(f"fold {part}"))
+        if "checkpoint" in other.get_params(deep=False):
+            other.set_params(checkpoint=None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DensPUWarning)  # the whole fit has told
+            other.fit(
+                data.X,
+                (data.positive & ~held).astype(np.int64),
+                known_negative=data.known_negative if data.known_negative.any() else None,
+                groups=data.groups,
+            )
+        among = np.sort(_scores(other, data.X, unlabeled))
+        place = np.searchsorted(among, _scores(other, data.X, np.flatnonzero(held)))
+        at = np.clip(place / len(among), 0, 1) * (len(ordered) - 1)
+        scores[held] = np.interp(at, np.arange(len(ordered)), ordered)
+    return scores
+
+
 def _by_share(share: Any, data: PUInput, rng: np.random.Generator) -> BoolArray:
     if not SHARE.allows(share):
         raise InvalidParameterError(
-            f"holdout={share!r} must be None, {SHARE} (the share of the labelled "
-            "positives), or a boolean mask over the rows."
+            f'holdout={share!r} must be None, "folds", {SHARE} (the share of the '
+            "labelled positives), or a boolean mask over the rows."
         )
     rows = np.flatnonzero(data.positive)
     held = np.zeros(len(data.positive), dtype=bool)
@@ -168,28 +224,34 @@ def scenario_of(model: Any) -> Scenario:
 
 
 def gather(
-    model: Any, data: PUInput, given: float | None, randomness: Randomness
+    model: Any,
+    data: PUInput,
+    given: float | None,
+    randomness: Randomness,
+    fair: FloatArray | None = None,
 ) -> Evidence:
     """Return the scores of held-out positives and of U, and the share in U.
 
-    ``data`` is what the model was fitted on. Where the model keeps scores of these rows
+    ``data`` is what the model was fitted on. With ``fair`` scores of all rows every
+    labelled positive is held out. Where the model keeps scores of these rows
     by models that have not seen them, these are taken: what is learned from them then
     holds for new rows too. The share is the user's, if ``given``;
     else the model's own, where it has one; else the median of three estimators that
     look at these scores. An own share without an interval gets one from them.
     """
     out = np.zeros(len(data.positive), bool) if data.held_out is None else data.held_out
+    out = out if fair is None else data.positive
     held = np.flatnonzero(out)
     free = np.flatnonzero(data.unlabeled & ~out & ~data.known_negative)
     both = np.concatenate([held, free])
-    unseen = getattr(model, "unseen_scores_", None)
+    unseen = fair if fair is not None else getattr(model, "unseen_scores_", None)
     scores = _scores(model, data.X, both) if unseen is None else unseen[both]
     groups = None if data.groups is None else data.groups[both]
     n = len(held)
     evidence = Evidence(
         positive=scores[:n],
         unlabeled=scores[n:],
-        n_labeled=int(data.positive.sum()) + n,
+        n_labeled=int((data.positive | out).sum()),
         scenario=scenario_of(model),
         held_out=held,
         unlabeled_index=free,

@@ -58,7 +58,12 @@ from denspu.methods._boundary import (
     warn_if_few,
 )
 from denspu.methods._evidence import PRIOR_RULE
-from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
+from denspu.refinement import (
+    EmbeddingRefiner,
+    MembersRefiner,
+    NetworkRefiner,
+    RankingRefiner,
+)
 from denspu.selection import ByScore
 
 ENDING = ("selector", "classifier", "classify_on")
@@ -495,6 +500,8 @@ def choose_refiner(data: PUInput, first: FirstLabels, encoder: Any, device: str)
     has_network = data.kind == "image" and hasattr(encoder, "packed")
     if has_network and device.startswith("cuda"):
         return NetworkRefiner()
+    if data.kind != "image":
+        return MembersRefiner()
     return RankingRefiner() if first.rare else EmbeddingRefiner()
 
 

@@ -17,11 +17,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from denspu._folds import deal_even_folds
 from denspu._machine import in_threads, n_threads
@@ -44,7 +43,7 @@ LEAST_DRAW = 0.02
 KEPT_SCORES = 4_096
 """Scores of U by which a member places new rows, half of them from the top."""
 
-BAGS_AT_ONCE = 8
+BAGS_AT_ONCE = 20
 SCORED_AT_ONCE = 20_000
 
 SURE = 1e-6
@@ -83,11 +82,11 @@ MEMBERS = (
         stays=True,
     ),
     Member(
-        "forest",
-        bags=25,
-        per_positive=3,
+        "random trees",
+        bags=300,
+        per_positive=1,
         most=1_000,
-        learner=lambda seed: ExtraTreesClassifier(15, random_state=seed),
+        learner=lambda seed: ExtraTreeClassifier(random_state=seed),
         stays=True,
     ),
     Member(
@@ -108,7 +107,7 @@ MEMBERS = (
 
 
 class MembersRefiner(Refiner):
-    """Bagged trees, forests, kernel machines and linear models, joined by rank.
+    """Bagged trees, random trees, kernel machines and linear models, joined by rank.
 
     Attributes
     ----------
