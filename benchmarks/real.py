@@ -48,6 +48,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from denspu import DensPU, make
 from denspu.encoders import TabularEncoder, TextEncoder
+from denspu.priors.experience import evidence_of
 from real_data import LABELS, Task, load, tasks
 
 RECORDS = Path(__file__).parent / "records" / "real"
@@ -311,6 +312,10 @@ def words(model: Any, truth: np.ndarray) -> dict[str, Any]:
         log_loss(truth, np.clip(chance, 1e-6, 1 - 1e-6), labels=[0, 1]),
         log_loss(truth, np.full(len(truth), share), labels=[0, 1]),
     ]
+    if hasattr(model, "prior_estimates_"):
+        found["seen"] = evidence_of(
+            evidence.positive, evidence.unlabeled, model.prior_estimates_
+        )
     return rounded(found)
 
 
@@ -410,9 +415,7 @@ def main() -> None:
     args = parser.parse_args()
     out = args.out or place(args.kind, args.part)
     out.parent.mkdir(parents=True, exist_ok=True)
-    done = {
-        (r["task"], r["labels"], r["mechanism"], r["draw"]) for r in read(out)
-    }
+    done = {(r["task"], r["labels"], r["mechanism"], r["draw"]) for r in read(out)}
     todo = [cell for cell in cells(args) if cell.key not in done]
     rows = tuple(args.rows)
     with ProcessPoolExecutor(args.jobs) as pool, out.open("a") as file:
@@ -426,7 +429,9 @@ def main() -> None:
             file.write(json.dumps(record) + "\n")
             file.flush()
             first = record["rows"].get(rows[0], {})
-            print(f"{i}/{len(todo)} {waiting[future].key} {first.get('ap')}", flush=True)
+            print(
+                f"{i}/{len(todo)} {waiting[future].key} {first.get('ap')}", flush=True
+            )
 
 
 if __name__ == "__main__":

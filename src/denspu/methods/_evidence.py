@@ -140,7 +140,9 @@ def cross_fitted(model: Any, data: PUInput, randomness: Randomness) -> FloatArra
             other.fit(
                 data.X,
                 (data.positive & ~held).astype(np.int64),
-                known_negative=data.known_negative if data.known_negative.any() else None,
+                known_negative=data.known_negative
+                if data.known_negative.any()
+                else None,
                 groups=data.groups,
             )
         among = np.sort(_scores(other, data.X, unlabeled))
@@ -267,6 +269,15 @@ def gather(
     ends = getattr(model, "prior_interval_", None)
     low, high = ends or (inside, inside)
     own = Share(inside, low, high, "unlabeled", Counts.given(data)).to("open")
+    told = getattr(model, "prior_estimates_", None)
+    if told is not None:  # the share was read off these very scores
+        return replace(
+            evidence,
+            prior_in_unlabeled=own.value,
+            prior_interval=own.interval,
+            prior_estimates=dict(told),
+            prior_from="model",
+        )
     evidence = with_estimated_prior(evidence, own.value, seed)
     if ends is None:
         return evidence

@@ -100,11 +100,16 @@ FORGOTTEN = (
     "negative_index_",
     "labels_",
     "unseen_scores_",
+    "prior_estimates_",
     "prior_",
     "prior_in_unlabeled_",
     "prior_interval_",
 )
 """What an earlier fit may have left and this one may not write again."""
+
+
+FROM_REFINER = {"unseen_scores_": "unseen_scores_", "prior_estimates_": "estimates_"}
+"""What a refiner may have found that the model tells as its own."""
 
 
 class DensPU(EncoderPU):
@@ -128,7 +133,9 @@ class DensPU(EncoderPU):
         P(y = 1) of every row given to ``fit``, after refinement.
     unseen_scores_ : array
         Log-odds of every row given to ``fit`` by models that have not seen it, where
-        the refiner has such (``embedding``).
+        the refiner has such (``members``, ``embedding``).
+    prior_estimates_ : dict
+        What each estimator read off these scores, where the refiner asked them.
     prior_, prior_in_unlabeled_, prior_interval_ : float, float, pair
         Share of positives in all rows, and inside U with its interval, estimated or as
         given.
@@ -267,8 +274,9 @@ class DensPU(EncoderPU):
             self.refiner_, self.encoder_, Z, data, first, deadline, self.stages_
         )
         self.labels_ = self.refiner_.labels_
-        if hasattr(self.refiner_, "unseen_scores_"):
-            self.unseen_scores_ = self.refiner_.unseen_scores_
+        for name, own in FROM_REFINER.items():
+            if hasattr(self.refiner_, own):
+                setattr(self, name, getattr(self.refiner_, own))
         self._remember(share)
 
     def _learns_from_prior(self) -> bool:

@@ -26,12 +26,14 @@ from denspu._folds import deal_even_folds
 from denspu._machine import in_threads, n_threads
 from denspu._parameters import About, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
-from denspu._scores import HiddenPositive, known_cut
+from denspu._registry import registry
+from denspu._scores import HiddenPositive, cut_at, known_cut
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
 from denspu.base import Refiner, RefinerInput, forget
 from denspu.exceptions import FewRowsWarning
-from denspu.priors import PriorEstimate, estimate_prior_from_scores
+from denspu.priors.estimate import AUTO
+from denspu.priors.experience import by_experience
 from denspu.refinement.posterior import posterior
 
 FOLDS = 5
@@ -52,6 +54,12 @@ SURE = 1e-6
 SLOPE = 1e-3
 """Log-odds rise at least so much with the margin: rows of one probability stay in
 order."""
+
+JUST = 1e-3
+"""Log-odds of a row that must be called, though no more than that is known of it."""
+
+KNOTS = 513
+"""Margins at which log-odds are kept."""
 
 
 @dataclass(frozen=True)
@@ -215,19 +223,26 @@ class MembersRefiner(Refiner):
         start: RefinerInput,
         rng: np.random.Generator,
     ) -> None:
-        """Turn margins into log-odds of being positive, and settle the share."""
+        """Settle the share, and turn margins into log-odds of being positive."""
         positive, unlabeled = margin[rows.positive], margin[rows.free]
-        forget(self, "estimated_")
-        forget(self, "unseen_scores_")
-        share = start.prior_in_unlabeled
-        self.prior_: PriorEstimate | None = None
+        for name in ("estimated_", "unseen_scores_", "prior_", "estimates_"):
+            forget(self, name)
+        likely = np.array([start.prior_in_unlabeled])
         if rows.cross_fitted and len(unlabeled):
-            self.estimated_ = estimate_prior_from_scores(positive, unlabeled, rng=rng)
-            self.prior_ = self.estimated_
+            self.estimates_ = {
+                key: registry()
+                .get(key, "prior")
+                .build()
+                .estimate(positive, unlabeled, rng)
+                for key in AUTO
+            }
+            found = by_experience(positive, unlabeled, self.estimates_)
+            self.estimated_ = self.prior_ = found.estimate
             if start.prior_known:
-                self.prior_ = self.estimated_.with_share(share)
-            share = self.prior_.prior_in_unlabeled
-        self.curve_ = Curve.through(positive, unlabeled, share)
+                self.prior_ = found.estimate.with_share(start.prior_in_unlabeled)
+            else:
+                likely = found.likely()
+        self.curve_ = Curve.through(positive, unlabeled, likely)
         if start.prior_known and start.free.any():
             self.curve_.shift -= known_cut(self.curve_(margin), start)
         scores = self.curve_(margin)
@@ -305,6 +320,7 @@ class Rows:
 
     @property
     def folds(self) -> int:
+        """Return into how many parts the rows were dealt; 1 if none can be left out."""
         return int(self.fold.max()) + 1
 
     @property
@@ -377,7 +393,9 @@ class Scored:
 
         Rows that no such bag may judge get the mean of all.
         """
-        total, count = (np.atleast_2d(a[left_out]).sum(0) for a in (self.total, self.count))
+        total, count = (
+            np.atleast_2d(a[left_out]).sum(0) for a in (self.total, self.count)
+        )
         mean = total / np.maximum(count, 1)
         none = count == 0
         if none.any():
@@ -510,19 +528,33 @@ class Curve:
 
     @classmethod
     def through(
-        cls, positive: FloatArray, unlabeled: FloatArray, share: float
+        cls, positive: FloatArray, unlabeled: FloatArray, likely: FloatArray
     ) -> Self:
-        """Learn P(y = 1) of rows of U by their margin; its mean over U is the share."""
-        if not len(unlabeled):
-            return cls(np.array([0.0]), np.array([logit(1 - SURE)]))
-        knots = np.unique(
-            np.quantile(np.concatenate([positive, unlabeled]), np.linspace(0, 1, 513))
+        """Learn P(y = 1) of rows of U by their margin, over shares that are likely.
+
+        As many rows lie above 0 as the middle one of these shares says. Where fewer are
+        likelier positive than not, the rows between get a half and no more.
+        """
+        share = float(np.median(likely))
+        if not len(unlabeled) or not 0 < share < 1:
+            sure = logit(SURE if share <= 0 else 1 - SURE)
+            return cls(np.array([0.0, 1.0]), np.array([sure, sure]))
+        both = np.concatenate([positive, unlabeled])
+        knots = np.unique(np.quantile(both, np.linspace(0, 1, KNOTS)))
+        middle = HiddenPositive(positive, unlabeled, share)(knots)
+        # P(y = 1) is the share times a ratio of densities that does not know it.
+        chance = np.minimum(middle * likely[:, None] / share, 1).mean(axis=0)
+        log_odds = logit(np.clip(np.maximum.accumulate(chance), SURE, 1 - SURE))
+        cut = cut_at(unlabeled, share)
+        log_odds = np.where(
+            knots > cut, log_odds.clip(JUST), log_odds.clip(None, -JUST)
         )
-        chance = HiddenPositive(positive, unlabeled, share)(knots)
-        log_odds = logit(np.clip(chance, SURE, 1 - SURE))
-        return cls(knots, np.maximum.accumulate(log_odds))
+        place = int(np.searchsorted(knots, cut, "right"))
+        knots, log_odds = np.insert(knots, place, cut), np.insert(log_odds, place, 0.0)
+        return cls(knots, log_odds)
 
     def __call__(self, margin: FloatArray) -> FloatArray:
-        """Return the log-odds; beyond the ends they rise with the margin alone."""
+        """Return the log-odds; they rise a little wherever the margin does."""
         along = np.interp(margin, self.margins, self.log_odds)
-        return along + SLOPE * (margin - self.margins.mean()) + self.shift
+        zero = np.interp(0.0, self.log_odds, self.margins)
+        return along + SLOPE * (margin - zero) + self.shift
