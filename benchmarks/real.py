@@ -235,7 +235,7 @@ def nearest(data: Data, label: np.ndarray) -> np.ndarray:
 
 
 def isolation(data: Data, label: np.ndarray) -> np.ndarray:
-    model = IsolationForest(200, random_state=0).fit(data.Z[label])
+    model = IsolationForest(n_estimators=200, random_state=0).fit(data.Z[label])
     return np.asarray(model.score_samples(data.Z[~label]))
 
 
