@@ -173,20 +173,21 @@ class MembersRefiner(Refiner):
             )
         self.looks_: list[Look] = []
         self.evidence_: list[dict[str, Any]] = []
-        own: list[FloatArray] = []
+        taken: list[tuple[Look, list[Scored]]] = []
         chance = None
         for i in range(self.looks):
-            if own and start.deadline.left() <= 0:
+            if taken and start.deadline.left() <= 0:
                 break
             rng = randomness.numpy(f"look {i}")
             scored = [self._score(member, rows, chance, rng) for member in MEMBERS]
             look, facts = take_look(scored, rows, keep_all=self.weights == "equal")
+            taken.append((look, scored))
             self.looks_.append(look)
             self.evidence_.append(facts)
-            own.append(look.margin({one.name: one.own() for one in scored}))
+            margin = fair_margins(taken, rows)
             if i + 1 < self.looks and rows.free.any():
-                chance = chances(look, scored, own[-1], rows, start, rng)
-        self._place_cut(np.mean(own, axis=0), rows, start, randomness.numpy("prior"))
+                chance = chances(look, scored, margin, rows, start, rng)
+        self._place_cut(margin, rows, start, randomness.numpy("prior"))
         return self
 
     def _scaled(self, Z: FloatArray) -> FloatArray:
@@ -317,6 +318,11 @@ class Rows:
         fold = deal_even_folds(start.positive, start.groups, FOLDS, rng)
         grouped = start.groups is not None
         return cls(Z, start.positive, start.free, start.known_negative, fold, grouped)
+
+    @property
+    def judged(self) -> BoolArray:
+        """Return the rows among which others are placed: U, or what there is of it."""
+        return self.free if self.free.any() else ~self.positive
 
     @property
     def folds(self) -> int:
@@ -453,10 +459,16 @@ class Look:
             found[name] = total / len(learners)
         return found
 
-    def margin(self, scores: dict[str, FloatArray]) -> FloatArray:
-        """Return -log of the geometric mean of the shares of U above a row."""
-        above = [1 - place(scores[name]) for name, place in self.places.items()]
-        least = 0.5 / next(iter(self.places.values())).n
+    def margin(
+        self, scores: dict[str, FloatArray], among: dict[str, Places] | None = None
+    ) -> FloatArray:
+        """Return -log of the geometric mean of the shares of U above a row.
+
+        ``among`` replaces the places, where scores are those of some bags alone.
+        """
+        places = {name: (among or self.places)[name] for name in self.places}
+        above = [1 - place(scores[name]) for name, place in places.items()]
+        least = 0.5 / next(iter(places.values())).n
         return -np.log(np.stack(above) + least).mean(axis=0)
 
 
@@ -468,9 +480,14 @@ def take_look(
     The difference to the best is taken positive by positive, so that what makes a
     positive hard for all members does not count.
     """
-    judged = rows.free if rows.free.any() else ~rows.positive
-    places = {one.name: Places.among(one.own()[judged]) for one in scored}
-    own = np.stack([places[one.name](one.own()[rows.positive]) for one in scored])
+    places = {one.name: Places.among(one.own()[rows.judged]) for one in scored}
+    own = np.empty((len(scored), len(rows.positive)))
+    for one, place in zip(scored, own, strict=True):
+        for part in range(rows.folds):
+            scores = one.own(part)
+            here = rows.positive & (rows.fold == part)
+            place[here] = Places.among(scores[rows.judged])(scores[here])
+    own = own[:, rows.positive]
     behind = own[own.mean(axis=1).argmax()] - own
     error = behind.std(axis=1, ddof=1) / np.sqrt(own.shape[1])
     kept = behind.mean(axis=1) <= error
@@ -484,6 +501,37 @@ def take_look(
     chosen = [one for one, stays in zip(scored, kept, strict=True) if stays]
     learners = {one.name: one.learners for one in chosen}
     return Look(learners, {name: places[name] for name in learners}), facts
+
+
+def fair_margins(taken: list[tuple[Look, list[Scored]]], rows: Rows) -> FloatArray:
+    """Return the margin of each row by bags that have not seen it.
+
+    A positive is judged by a fifth of the bags, whose mean is noisier than that of all
+    bags, by which U is judged. So it is placed among the scores that those few bags
+    give to U, and put at that place among the margins of U.
+    """
+    margin = np.mean(
+        [
+            look.margin({one.name: one.own() for one in scored})
+            for look, scored in taken
+        ],
+        axis=0,
+    )
+    if not rows.cross_fitted:
+        return margin
+    ordered = np.sort(margin[rows.judged])
+    for part in range(rows.folds):
+        apart = []
+        for look, scored in taken:
+            scores = {one.name: one.own(part) for one in scored}
+            among = {k: Places.among(v[rows.judged]) for k, v in scores.items()}
+            apart.append(look.margin(scores, among))
+        few = np.mean(apart, axis=0)
+        here = rows.positive & (rows.fold == part)
+        place = Places.among(few[rows.judged])(few[here])
+        at = place * len(ordered) - 0.5
+        margin[here] = np.interp(at, np.arange(len(ordered)), ordered)
+    return margin
 
 
 def chances(
