@@ -263,6 +263,9 @@ class RefinerInput:
 
     An estimate of the refiner's own goes into ``estimated_``; it is only compared.
     """
+    wide: Any = None
+    """A sparse form of the rows that says more than the embeddings, where the encoder
+    has one: the weights of all words of a text."""
     held_out: BoolArray | None = None
     """Free rows that are positives kept from the fit; they are no rows of the user's U,
     though ``prior_in_unlabeled`` counts them."""

@@ -131,6 +131,11 @@ class TextEncoder(OfTexts):
         length = np.linalg.norm(Z, axis=1, keepdims=True)
         return np.divide(Z, length, out=np.zeros_like(Z), where=length > 1e-12)
 
+    def wide(self, X: Any) -> Any:
+        """Return the weights of all terms, a sparse row of length 1 a text."""
+        check_is_fitted(self)
+        return self.vectorizer_.transform(self._checked(X, reset=False))
+
     def facts(self) -> dict[str, Any]:
         """Return how many terms count, and how long an embedding is."""
         return {"n_terms": self.n_terms_, "n_components": len(self.components_)}

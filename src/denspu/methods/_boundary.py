@@ -426,6 +426,7 @@ def refine(
                 deadline=deadline,
                 prior_known=first.estimated is not None,
                 held_out=data.held_out,
+                wide=wide_form(encoder, data.X),
             )
         )
         if first.estimated is not None:
@@ -453,6 +454,11 @@ def refine(
         facts["prior_in_unlabeled"] = inside.value
         facts["prior_interval"] = list(inside.interval)
     return share
+
+
+def wide_form(encoder: Any, X: Any) -> Any:
+    """Return the sparse form of rows beside their embeddings; None if there is none."""
+    return encoder.wide(X) if hasattr(encoder, "wide") else None
 
 
 def sees_input(refiner: Any) -> bool:

@@ -56,6 +56,7 @@ from denspu.methods._boundary import (
     sees_input,
     share_of,
     warn_if_few,
+    wide_form,
 )
 from denspu.methods._evidence import PRIOR_RULE
 from denspu.refinement import (
@@ -422,6 +423,9 @@ class DensPU(EncoderPU):
     def _decide(self, X: Any) -> FloatArray:
         if hasattr(self, "refiner_"):
             seen = X if sees_input(self.refiner_) else self._embed(X)
+            if getattr(self.refiner_, "takes_wide_", False):
+                wide = wide_form(self.encoder_, X)
+                return np.asarray(self.refiner_.decision_function(seen, wide))
             return np.asarray(self.refiner_.decision_function(seen))
         if self.classify_on_ == "input":
             return classified(self.classifier_, X)

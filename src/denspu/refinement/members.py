@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.special import expit, logit
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -31,7 +32,7 @@ from denspu._scores import HiddenPositive, cut_at, known_cut
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
 from denspu.base import Refiner, RefinerInput, forget
-from denspu.exceptions import FewRowsWarning
+from denspu.exceptions import FewRowsWarning, InvalidInputError
 from denspu.priors.estimate import AUTO
 from denspu.priors.experience import by_experience
 from denspu.refinement.posterior import posterior
@@ -76,6 +77,8 @@ class Member:
     """Makes a learner from a seed."""
     stays: bool = False
     """Is it kept whatever the evidence? Forty positives say little of which is best."""
+    wide: bool = False
+    """Does it read the sparse form of the rows?"""
 
 
 MEMBERS = (
@@ -112,6 +115,19 @@ MEMBERS = (
         learner=lambda seed: LogisticRegression(C=0.3, max_iter=300),
     ),
 )
+
+
+WORDS = Member(
+    "words",
+    bags=25,
+    per_positive=5,
+    most=1_000,
+    learner=lambda seed: LogisticRegression(C=10.0, max_iter=300),
+    stays=True,
+    wide=True,
+)
+"""Takes the place of the linear member where rows have a sparse form, and of the trees
+as the one that stays: few directions hold less than all words."""
 
 
 class MembersRefiner(Refiner):
@@ -163,6 +179,7 @@ class MembersRefiner(Refiner):
         self.mean_ = Z.mean(axis=0)
         self.spread_ = max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)
         rows = Rows.of(self._scaled(Z), start, randomness.numpy("folds"))
+        self.takes_wide_ = rows.wide is not None
         if not rows.cross_fitted:
             warnings.warn(
                 "Too few positives or groups to leave any out: nothing can be said of "
@@ -179,7 +196,7 @@ class MembersRefiner(Refiner):
             if taken and start.deadline.left() <= 0:
                 break
             rng = randomness.numpy(f"look {i}")
-            scored = [self._score(member, rows, chance, rng) for member in MEMBERS]
+            scored = [self._score(one, rows, chance, rng) for one in rows.members]
             look, facts = take_look(scored, rows, keep_all=self.weights == "equal")
             taken.append((look, scored))
             self.looks_.append(look)
@@ -213,6 +230,8 @@ class MembersRefiner(Refiner):
                 found.learners.append(learner)
                 found.total[bag.left_out, judged] += scores
                 found.count[bag.left_out, judged] += 1
+        if isinstance(found.learners[0], LogisticRegression):
+            found.learners[:] = [Line.mean_of(found.learners)]
         return found
 
     # --- the cut ---------------------------------------------------------------------
@@ -253,15 +272,24 @@ class MembersRefiner(Refiner):
 
     # --- answers ---------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return the log-odds of embeddings; above 0 is positive."""
+    def decision_function(self, X: Any, wide: Any = None) -> FloatArray:
+        """Return the log-odds of embeddings; above 0 is positive.
+
+        ``wide`` is the sparse form of the rows, where the fit was given one.
+        """
         if not hasattr(self, "curve_"):
             raise NotFittedError("MembersRefiner has not refined yet: call refine.")
+        if self.takes_wide_ and wide is None:
+            raise InvalidInputError(
+                "These members also learned from the sparse form of the rows: pass it "
+                "as wide, or call decision_function of the whole model."
+            )
         Z = validate_embedding(self, X, reset=False)
         found = []
         for at in range(0, len(Z), SCORED_AT_ONCE):
-            rows = self._scaled(Z[at : at + SCORED_AT_ONCE])
-            looks = [look.margin(look.scores(rows)) for look in self.looks_]
+            some = slice(at, at + SCORED_AT_ONCE)
+            rows = self._scaled(Z[some]), None if wide is None else wide[some]
+            looks = [look.margin(look.scores(*rows)) for look in self.looks_]
             found.append(self.curve_(np.mean(looks, axis=0)))
         return np.concatenate(found)
 
@@ -293,9 +321,10 @@ class Bag:
         """Return a learner of this bag, and its scores of the rows it may judge."""
         index = np.concatenate([self.positive, self.other])
         y = np.arange(len(index)) < len(self.positive)
-        learner = member.learner(self.seed).fit(rows.Z[index], y)
+        X = rows.wide if member.wide else rows.Z
+        learner = member.learner(self.seed).fit(X[index], y)
         parts = [
-            scores_of(learner, rows.Z[self.judged[at : at + SCORED_AT_ONCE]])
+            scores_of(learner, X[self.judged[at : at + SCORED_AT_ONCE]])
             for at in range(0, len(self.judged), SCORED_AT_ONCE)
         ]
         return learner, self.judged, np.concatenate(parts) if parts else np.empty(0)
@@ -306,6 +335,8 @@ class Rows:
     """The rows of a fit."""
 
     Z: FloatArray
+    wide: Any
+    """Their sparse form, or None."""
     positive: BoolArray
     free: BoolArray
     known_negative: BoolArray
@@ -317,7 +348,15 @@ class Rows:
         """Deal the rows into parts; no group is split."""
         fold = deal_even_folds(start.positive, start.groups, FOLDS, rng)
         grouped = start.groups is not None
-        return cls(Z, start.positive, start.free, start.known_negative, fold, grouped)
+        known = start.positive, start.free, start.known_negative
+        return cls(Z, start.wide, *known, fold, grouped)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Return who learns from such rows."""
+        if self.wide is None:
+            return MEMBERS
+        return WORDS, *(replace(one, stays=False) for one in MEMBERS[:-1])
 
     @property
     def judged(self) -> BoolArray:
@@ -369,14 +408,36 @@ def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31 - 1))
 
 
-def scores_of(learner: Any, Z: FloatArray) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class Line:
+    """The mean of linear models is one."""
+
+    weights: FloatArray
+    intercept: float
+
+    @classmethod
+    def mean_of(cls, models: list[LogisticRegression]) -> Self:
+        """Return the model whose margin is the mean of theirs."""
+        weights = np.mean([model.coef_[0] for model in models], axis=0)
+        return cls(weights, float(np.mean([model.intercept_[0] for model in models])))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the margin, summed row by row.
+
+        A product of matrices depends in its last bits on how many rows it has.
+        """
+        if issparse(X):
+            return np.asarray(X @ self.weights + self.intercept)
+        return np.asarray((X * self.weights).sum(axis=1) + self.intercept)
+
+
+def scores_of(learner: Any, X: Any) -> FloatArray:
     """Return the margin of a learner, or its share of votes."""
     if isinstance(learner, LogisticRegression):
-        # Summed row by row: a product of matrices depends on how many rows it has.
-        return (Z * learner.coef_[0]).sum(axis=1) + learner.intercept_[0]
+        learner = Line.mean_of([learner])
     if hasattr(learner, "decision_function"):
-        return np.asarray(learner.decision_function(Z))
-    return np.asarray(learner.predict_proba(Z)[:, 1])
+        return np.asarray(learner.decision_function(X))
+    return np.asarray(learner.predict_proba(X)[:, 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,13 +510,14 @@ class Look:
     learners: dict[str, list[Any]]
     places: dict[str, Places]
 
-    def scores(self, Z: FloatArray) -> dict[str, FloatArray]:
+    def scores(self, Z: FloatArray, wide: Any) -> dict[str, FloatArray]:
         """Return the mean score of each member's learners."""
         found = {}
         for name, learners in self.learners.items():
+            X = wide if name == WORDS.name else Z
             total = np.zeros(len(Z))
             for learner in learners:
-                total += scores_of(learner, Z)
+                total += scores_of(learner, X)
             found[name] = total / len(learners)
         return found
 
@@ -491,7 +553,7 @@ def take_look(
     behind = own[own.mean(axis=1).argmax()] - own
     error = behind.std(axis=1, ddof=1) / np.sqrt(own.shape[1])
     kept = behind.mean(axis=1) <= error
-    kept |= [member.stays for member in MEMBERS]
+    kept |= [member.stays for member in rows.members]
     if keep_all or not rows.cross_fitted:
         kept[:] = True
     facts = {
