@@ -1,10 +1,10 @@
 """What estimates of the share of positives have meant on development tables.
 
-    python benchmarks/real.py --part development --labels 20 40 150 --rows "DensPU()"
-    python benchmarks/learn_shares.py          # writes src/denspu/priors/experience.json
+    python benchmarks/real.py --part development --rows "DensPU()"
+    python benchmarks/learn_shares.py     # writes src/denspu/priors/experience.json
 
 Reads what ``real.py`` recorded: the estimates, how well P and U are told apart, and the
-truth. A ridge regression says how far the truth lies from the middle estimate, in
+truth. A ridge regression says how far the truth lies from the centre estimate, in
 log-odds; how far it misses, by the overlap of the classes, gives the interval. A source
 counts once, however many tasks and draws it has. The figures that are printed leave out
 the source that is judged.
@@ -26,11 +26,14 @@ from denspu.priors import experience
 FEATURES = (
     "area",
     "area_squared",
-    "area_from_middle",
+    "area_from_centre",
+    "between",
+    "above_from_centre",
     "density_ratio",
     "dedpul",
     "mixture",
 )
+SCALE = ("area", "between")
 RIDGE = 1.0
 OUTSIDE = 0.04
 """Share of the misses beyond each end: a little under a twentieth, since sources that
@@ -40,7 +43,7 @@ FOLDS = 15
 
 
 def learn(
-    seen: np.ndarray, area: np.ndarray, off: np.ndarray, weight: np.ndarray
+    seen: np.ndarray, by: np.ndarray, off: np.ndarray, weight: np.ndarray
 ) -> dict[str, Any]:
     """Return weights and ends."""
     mean, spread = seen.mean(axis=0), seen.std(axis=0)
@@ -50,9 +53,8 @@ def learn(
     found = np.linalg.solve(weighted.T @ table + penalty, weighted.T @ off)
     miss = off - table @ found
     root = np.sqrt(weight)
-    by_area = np.column_stack([np.ones(len(area)), area])
-    scale = np.linalg.lstsq(by_area * root[:, None], np.abs(miss) * root, rcond=None)[0]
-    ratio = miss / np.maximum(by_area @ scale, LEAST_SCALE)
+    scale = np.linalg.lstsq(by * root[:, None], np.abs(miss) * root, rcond=None)[0]
+    ratio = miss / np.maximum(by @ scale, LEAST_SCALE)
     order = np.argsort(ratio)
     share = np.cumsum(weight[order]) / weight.sum()
     ends = [
@@ -63,6 +65,7 @@ def learn(
         "features": list(FEATURES),
         "weights": weights.tolist(),
         "intercept": float(found[0] - mean @ weights),
+        "scale_features": list(SCALE),
         "scale": scale.tolist(),
         "least_scale": LEAST_SCALE,
         "ends": ends,
@@ -72,8 +75,11 @@ def learn(
 def judged(low: Any, high: Any, truth: Any) -> str:
     """Return coverage, width and interval score at a nominal 90 %."""
     miss = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)
-    score = (high - low + 20 * miss).mean()
-    return f"coverage {np.mean(miss == 0):.3f}, width {np.mean(high - low):.3f}, score {score:.3f}"
+    width = high - low
+    return (
+        f"coverage {np.mean(miss == 0):.3f}, width {width.mean():.3f}, "
+        f"score {np.mean(width + 20 * miss):.3f}"
+    )
 
 
 def main() -> None:
@@ -84,10 +90,10 @@ def main() -> None:
         and (said := record["rows"].get("DensPU()", {}).get("seen"))
     ]
     seen = np.array([[said[name] for name in FEATURES] for _, said in rows])
-    area = np.array([said["area"] for _, said in rows])
-    middle = np.array([said["middle"] for _, said in rows])
+    by = np.array([[1.0, *(said[name] for name in SCALE)] for _, said in rows])
+    centre = np.array([said["centre"] for _, said in rows])
     truth = np.array([record["share"] for record, _ in rows])
-    off = np.array([experience.log_odds(share) for share in truth]) - middle
+    off = np.array([experience.log_odds(share) for share in truth]) - centre
     sources = np.array([record["source"] for record, _ in rows])
     names, count = np.unique(sources, return_counts=True)
     weight = 1 / count[np.searchsorted(names, sources)]
@@ -95,21 +101,19 @@ def main() -> None:
     value, low, high = np.zeros((3, len(rows)))
     for part in range(FOLDS):
         out = fold == part
-        known = learn(seen[~out], area[~out], off[~out], weight[~out])
-        centre = middle[out] + known["intercept"] + seen[out] @ known["weights"]
-        scale = np.maximum(
-            LEAST_SCALE, known["scale"][0] + known["scale"][1] * area[out]
-        )
-        value[out] = expit(centre)
-        low[out] = expit(centre + known["ends"][0] * scale)
-        high[out] = expit(centre + known["ends"][1] * scale)
+        known = learn(seen[~out], by[~out], off[~out], weight[~out])
+        at = centre[out] + known["intercept"] + seen[out] @ known["weights"]
+        scale = np.maximum(LEAST_SCALE, by[out] @ known["scale"])
+        value[out] = expit(at)
+        low[out] = expit(at + known["ends"][0] * scale)
+        high[out] = expit(at + known["ends"][1] * scale)
     print(f"{len(rows)} draws of {len(names)} sources, each judged by the others")
     print("share:", judged(low, high, truth))
     print(
-        f"mean error {np.abs(value - truth).mean():.3f}, of the middle estimate "
-        f"{np.abs(expit(middle) - truth).mean():.3f}"
+        f"mean error {np.abs(value - truth).mean():.3f}, of the centre estimate "
+        f"{np.abs(expit(centre) - truth).mean():.3f}"
     )
-    known = learn(seen, area, off, weight) | {"draws": len(rows), "sources": len(names)}
+    known = learn(seen, by, off, weight) | {"draws": len(rows), "sources": len(names)}
     path = Path(experience.__file__).with_name("experience.json")
     path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     print(f"written: {path.name}")

@@ -335,7 +335,10 @@ MOST = 0.8
 FEW_POSITIVES = 10
 
 ROUGH = 0.4
-"""Half-width of the interval, as part of the share, from which it is told."""
+"""How far a known share may be from what the data say, as part of the nearer end."""
+
+WIDE = 0.5
+"""Width of an interval from which the share is said to be known only roughly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -492,7 +495,7 @@ def warn_if_rough(prior: PriorEstimate) -> None:
     Not where they are rare: there the ranking counts, and the interval is always wide.
     """
     share = prior.prior_in_unlabeled
-    if share < RARE or prior.high - prior.low <= 2 * ROUGH * share:
+    if share < RARE or prior.high - prior.low <= WIDE:
         return
     warnings.warn(
         "The share of positives among the unlabelled is known only roughly: "

@@ -156,16 +156,21 @@ class Cells:
             np.arange(n_cells) % 2.0,
         )
 
-    def positive_weights(self, times: int, rng: np.random.Generator) -> FloatArray:
-        """Return weights of cells, one row a draw of where positives come from."""
+    def positive_weights(
+        self, times: int, rng: np.random.Generator, each: float = 1.0
+    ) -> FloatArray:
+        """Return weights of cells, one row a draw of where positives come from.
+
+        Every positive counts as ``each``: draws differ more where that is less.
+        """
         side = self.positive
         shape = np.zeros(side.n_cells)
         shape[[0, -1]] = END
         if side.groups is None:
-            shape += side.counts
+            shape += each * side.counts
         drawn = rng.standard_gamma(shape, (times, side.n_cells))
         if side.groups is not None:
-            of_group = rng.standard_exponential((times, side.n_units))
+            of_group = rng.standard_gamma(each, (times, side.n_units))
             size = side.n_rows / side.n_units
             drawn = drawn * size + of_group @ side.by_unit()
         return np.asarray(drawn / drawn.sum(axis=1, keepdims=True))
@@ -387,6 +392,8 @@ class Maker:
     n_known: int
     rows: Literal["these", "new"]
     ks: tuple[int, ...]
+    each: float = 1.0
+    """What a held-out positive counts for."""
 
     def found(
         self, times: int, rng: np.random.Generator
@@ -468,7 +475,7 @@ class Maker:
         z = rng.standard_normal(times)
         priors = self.prior + z * np.where(z < 0, *self.errors)
         priors = np.clip(priors, 0.0, 1.0)
-        weights = cells.positive_weights(times, rng)
+        weights = cells.positive_weights(times, rng, self.each)
         if self.rows == "new":
             return Mass(
                 cells.unlabeled_counts(times, rng),

@@ -112,6 +112,7 @@ def pu_metrics(
     k: int | Sequence[int] = (),
     positive_groups: Any = None,
     unlabeled_groups: Any = None,
+    positive_weight: float = 1.0,
     level: float = 0.9,
     n_resamples: int = 1_000,
     random_state: RandomState = None,
@@ -153,6 +154,9 @@ def pu_metrics(
         Report the precision among the k highest rows, as ``precision_at_k``.
     positive_groups, unlabeled_groups : arrays, optional
         Patient, customer, ...: whole groups are resampled.
+    positive_weight : float, default=1
+        How many positives each of ``positive_scores`` is worth. Less than 1 where they
+        also taught the models by which the others are judged: their errors are alike.
     level, n_resamples : float, default=0.9, and int, default=1000
         Of the intervals, and the draws behind them.
     random_state : int, generator or None, default=None
@@ -195,6 +199,7 @@ def pu_metrics(
     check("population", population, OneOf("unlabeled", "population"))
     check("rows", rows, OneOf("these", "new"))
     check("threshold", threshold, Number())
+    check("positive_weight", positive_weight, Number(0, 1, "right"))
     check("level", level, Number(0, 1, "neither"))
     check("n_resamples", n_resamples, Whole(100))
     check("n_labeled", n_labeled, OneOf(None), Whole(len(P)))
@@ -222,7 +227,7 @@ def pu_metrics(
             stacklevel=3,
         )
     rng = Randomness(random_state).numpy("pu_metrics")
-    maker = Maker(cells, prior, errors, n_known, rows, ks)
+    maker = Maker(cells, prior, errors, n_known, rows, ks, positive_weight)
     values, draws = maker.found(n_resamples, rng)
     n_called = int((threshold < U).sum())
     share = (n_known + prior * len(U)) / (n_known + len(U))

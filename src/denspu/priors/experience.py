@@ -37,6 +37,8 @@ class Experienced:
     estimate: PriorEstimate
     spread: float
     """Standard deviation of the log-odds of the share."""
+    seen: dict[str, float]
+    """What it was read from."""
 
     def likely(self) -> FloatArray:
         """Return shares that are equally likely."""
@@ -53,25 +55,34 @@ def learned() -> dict[str, Any]:
 
 
 def evidence_of(
-    positive: FloatArray, unlabeled: FloatArray, estimates: dict[str, float]
+    positive: FloatArray,
+    unlabeled: FloatArray,
+    estimates: dict[str, float],
+    votes: tuple[FloatArray, FloatArray],
 ) -> dict[str, float]:
-    """Return what is seen of the share, as differences of log-odds.
+    """Return what is seen of the share; shares as differences of log-odds.
 
     ``area`` is twice the area above the ROC curve of P against U: the share can be no
     larger if scores are to rank positives above negatives at least as well as chance.
+    ``votes`` are those of trees for P and for U. Where the classes lie apart, hardly a
+    row of U is in the ``middle`` between the votes of P and the lowest ones.
     """
     n = len(positive)
     ranks = rankdata(np.concatenate([positive, unlabeled]))[:n]
     auc = (ranks.sum() - n * (n + 1) / 2) / (n * len(unlabeled))
     area = 2 * (1 - float(auc))
+    bottom, top = float(np.quantile(votes[1], 0.1)), float(np.median(votes[0]))
+    height = (votes[1] - bottom) / max(top - bottom, 1e-9)
     of = {name: log_odds(value) for name, value in estimates.items()}
-    middle = float(np.median(list(of.values())))
-    seen = {name: value - middle for name, value in of.items()}
+    centre = float(np.median(list(of.values())))
+    seen = {name: value - centre for name, value in of.items()}
     return {
-        "middle": middle,
+        "centre": centre,
         "area": area,
         "area_squared": area**2,
-        "area_from_middle": log_odds(min(area, 0.98)) - middle,
+        "area_from_centre": log_odds(min(area, 0.98)) - centre,
+        "between": float(np.mean((height > 0.25) & (height < 0.75))),
+        "above_from_centre": log_odds(float(np.mean(height > 0.5))) - centre,
         **seen,
     }
 
@@ -82,19 +93,23 @@ def log_odds(share: float) -> float:
 
 
 def by_experience(
-    positive: FloatArray, unlabeled: FloatArray, estimates: dict[str, float]
+    positive: FloatArray,
+    unlabeled: FloatArray,
+    estimates: dict[str, float],
+    votes: tuple[FloatArray, FloatArray],
 ) -> Experienced:
     """Return the share that such estimates have meant on real tables."""
     known = learned()
-    seen = evidence_of(positive, unlabeled, estimates)
+    seen = evidence_of(positive, unlabeled, estimates, votes)
     values = np.array([seen[name] for name in known["features"]])
     off = float(known["intercept"] + values @ np.array(known["weights"]))
-    centre = seen["middle"] + off
-    scale = max(known["least_scale"], float(np.dot(known["scale"], [1, seen["area"]])))
+    centre = seen["centre"] + off
+    spread = [1.0, *(seen[name] for name in known["scale_features"])]
+    scale = max(known["least_scale"], float(np.dot(known["scale"], spread)))
     low, high = (float(expit(centre + end * scale)) for end in known["ends"])
     share = float(expit(centre))
     estimate = PriorEstimate(
         share, low, high, LEVEL, 0.0, len(positive), len(unlabeled)
     )
     width = (known["ends"][1] - known["ends"][0]) / (2 * norm.ppf((1 + LEVEL) / 2))
-    return Experienced(estimate, scale * width)
+    return Experienced(estimate, scale * width, seen)

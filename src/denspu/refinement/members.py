@@ -122,12 +122,15 @@ WORDS = Member(
     bags=25,
     per_positive=5,
     most=1_000,
-    learner=lambda seed: LogisticRegression(C=10.0, max_iter=300),
+    learner=lambda seed: LogisticRegression(C=10.0, solver="liblinear"),
     stays=True,
     wide=True,
 )
 """Takes the place of the linear member where rows have a sparse form, and of the trees
 as the one that stays: few directions hold less than all words."""
+
+
+TREES = ("trees", "random trees")
 
 
 class MembersRefiner(Refiner):
@@ -204,7 +207,8 @@ class MembersRefiner(Refiner):
             margin = fair_margins(taken, rows)
             if i + 1 < self.looks and rows.free.any():
                 chance = chances(look, scored, margin, rows, start, rng)
-        self._place_cut(margin, rows, start, randomness.numpy("prior"))
+        votes = np.mean([one.own() for one in scored if one.name in TREES], axis=0)
+        self._place_cut(margin, votes, rows, start, randomness.numpy("prior"))
         return self
 
     def _scaled(self, Z: FloatArray) -> FloatArray:
@@ -239,13 +243,20 @@ class MembersRefiner(Refiner):
     def _place_cut(
         self,
         margin: FloatArray,
+        votes: FloatArray,
         rows: Rows,
         start: RefinerInput,
         rng: np.random.Generator,
     ) -> None:
         """Settle the share, and turn margins into log-odds of being positive."""
         positive, unlabeled = margin[rows.positive], margin[rows.free]
-        for name in ("estimated_", "unseen_scores_", "prior_", "estimates_"):
+        for name in (
+            "estimated_",
+            "unseen_scores_",
+            "prior_",
+            "estimates_",
+            "share_seen_",
+        ):
             forget(self, name)
         likely = np.array([start.prior_in_unlabeled])
         if rows.cross_fitted and len(unlabeled):
@@ -256,7 +267,9 @@ class MembersRefiner(Refiner):
                 .estimate(positive, unlabeled, rng)
                 for key in AUTO
             }
-            found = by_experience(positive, unlabeled, self.estimates_)
+            of = votes[rows.positive], votes[rows.free]
+            found = by_experience(positive, unlabeled, self.estimates_, of)
+            self.share_seen_ = found.seen
             self.estimated_ = self.prior_ = found.estimate
             if start.prior_known:
                 self.prior_ = found.estimate.with_share(start.prior_in_unlabeled)
@@ -550,12 +563,12 @@ def take_look(
             here = rows.positive & (rows.fold == part)
             place[here] = Places.among(scores[rows.judged])(scores[here])
     own = own[:, rows.positive]
-    behind = own[own.mean(axis=1).argmax()] - own
-    error = behind.std(axis=1, ddof=1) / np.sqrt(own.shape[1])
-    kept = behind.mean(axis=1) <= error
-    kept |= [member.stays for member in rows.members]
-    if keep_all or not rows.cross_fitted:
-        kept[:] = True
+    kept = np.ones(len(scored), dtype=bool)
+    if rows.cross_fitted and not keep_all:
+        behind = own[own.mean(axis=1).argmax()] - own
+        error = behind.std(axis=1, ddof=1) / np.sqrt(own.shape[1])
+        kept = behind.mean(axis=1) <= error
+        kept |= [member.stays for member in rows.members]
     facts = {
         one.name: {"place": round(float(place), 4), "kept": bool(stays)}
         for one, place, stays in zip(scored, own.mean(axis=1), kept, strict=True)
