@@ -218,14 +218,18 @@ def threshold_wish(text: str) -> ThresholdWish:
 def check_options(options: RunOptions) -> Entry:
     """Refuse what cannot work before files are read; return the method's entry."""
     from denspu._machine import resolve_device
-    from denspu._parameters import Number, OneOf, check
+    from denspu._parameters import Number
     from denspu._registry import registry
 
     entry = registry().get(options.method, "method")
     share, threshold = Number(0, 1, "neither"), options.threshold
     scenario, holdout = options.scenario, options.holdout
     shares = {"prior": options.prior, "prior_in_unlabeled": options.prior_in_unlabeled}
-    check("scenario", scenario, OneOf(*SCENARIOS))
+    if scenario not in SCENARIOS:
+        raise InvalidParameterError(
+            f"scenario={scenario!r} must be {' or '.join(SCENARIOS)}."
+            f"{did_you_mean(scenario, SCENARIOS)}"
+        )
     wrong = {
         **_wrong_sources(options),
         f"scenario={scenario!r} is not for {entry.key}: it holds for {entry.scenario} "
