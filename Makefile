@@ -13,7 +13,7 @@ export OMP_WAIT_POLICY ?= PASSIVE
 .PHONY: help demo test check format bench catalogue docs-images clean
 
 help:
-	@echo "make demo    Dens-PU on handwritten digits: tables and pictures"
+	@echo "make demo    Dens-PU on handwritten digits: a table and a picture"
 	@echo "make test    the whole test suite"
 	@echo "make check   ruff, mypy, codespell"
 	@echo "make format  rewrite the sources in house style"

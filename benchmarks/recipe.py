@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from _shared import finish, grid, grouped, options, pu_of, within
-from denspu import DensPU, load_dataset
+from denspu import DensPU, load_dataset, save
 from denspu.benchmark import measure, read_records, write_record
 
 HERE = Path(__file__).parent
@@ -65,7 +65,7 @@ def run_one(name: str, seed: int, args: argparse.Namespace) -> None:
     record = replace(record, dataset=name)
     write_record(record, args.out)
     if args.keep is not None:
-        model.encoder_.save(args.keep / f"{name}-{seed}")
+        save(model.encoder_, args.keep / f"{name}-{seed}")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from denspu._scores import HiddenPositive, Isotonic, otsu_cut, prior_cut
+from denspu._share import HiddenPositive, Isotonic, otsu_cut, prior_cut
 
 SCORES = st.lists(st.integers(-20, 20), min_size=2, max_size=25).map(
     lambda values: np.array(values, dtype=float)

@@ -35,7 +35,7 @@ from denspu._parameters import (
     setting,
 )
 from denspu._random import Randomness
-from denspu._scores import otsu_cut, prior_cut, quantile_cut
+from denspu._share import otsu_cut, prior_cut, quantile_cut
 from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu._validation import (
     validate_embedding,

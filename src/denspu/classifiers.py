@@ -50,7 +50,7 @@ from denspu.training import (
     in_fixed_batches,
     train,
 )
-from denspu.training.batches import LOOK, Batch, looking
+from denspu.training.loop import LOOK, Batch, looking
 
 
 class NetworkClassifier(ClassifierMixin, Configured, ABC):

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from denspu.data import join, read_items, read_pair
-from denspu.data._decoding import ORIENTATION, _Room
+from denspu.data.kinds.image import ORIENTATION, _Room
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 
 NOBODY = 65534

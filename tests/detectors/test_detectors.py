@@ -22,8 +22,7 @@ from denspu.detectors import (
     OneClassSVM,
     SphereDensity,
 )
-from denspu.detectors.density_ratio import count_at_least
-from denspu.detectors.neighbours import log_kernel_constant
+from denspu.detectors.neighbours import count_at_least, log_kernel_constant
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 
 KEYS = sorted(registry().of_kind("detector"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 from denspu.metrics import (
-    _checks,
+    _decisions,
     benjamini_hochberg,
     choose_threshold,
     conformal_p_values,
@@ -269,8 +269,8 @@ def test_trivial_models_are_found_out(p, u, options, kind):
 
 def test_an_unfinished_classifier_of_the_scar_check_says_nothing(monkeypatch):
     """It need not converge: it is judged out of fold as it is."""
-    short = partial(_checks.LogisticRegression, max_iter=1)
-    monkeypatch.setattr(_checks, "LogisticRegression", short)
+    short = partial(_decisions.LogisticRegression, max_iter=1)
+    monkeypatch.setattr(_decisions, "LogisticRegression", short)
     rng = np.random.default_rng(0)
     scores, features = rng.normal(size=400), rng.normal(size=(400, 20))
     found = scar_check(

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 from tests.refinement.starts import begin
 
-from denspu._scores import cut_at, known_cut
+from denspu._share import cut_at, known_cut
 from denspu.priors import PriorEstimate
 from denspu.refinement.posterior import (
     adding_up,

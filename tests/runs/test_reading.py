@@ -151,7 +151,7 @@ def write(folder, kind, n):
 
 @pytest.fixture
 def sources(tmp_path, monkeypatch, request):
-    for module in ("_decoding", "kinds.text"):
+    for module in ("kinds.image", "kinds.text"):
         monkeypatch.setattr(f"denspu.data.{module}.MANY", 10)
     return {
         "positive": write(tmp_path / "known", request.param, 9),

@@ -11,8 +11,7 @@ from torch import nn
 
 from denspu._machine import Deadline
 from denspu.training import TensorBatches, TrainingConfig, loop, train
-from denspu.training.batches import fits, free_bytes
-from denspu.training.loop import within
+from denspu.training.loop import fits, free_bytes, within
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 CONFIG = TrainingConfig(epochs=40, lr=0.1, schedule="cosine")
@@ -108,7 +107,7 @@ def test_the_epochs_found_reproduce_the_run():
 def test_a_data_set_may_take_a_share_of_what_is_free(monkeypatch):
     assert free_bytes(CPU) == float("inf")
     assert fits(torch.zeros(10), CPU)
-    monkeypatch.setattr("denspu.training.batches.free_bytes", lambda device: 1000.0)
+    monkeypatch.setattr("denspu.training.loop.free_bytes", lambda device: 1000.0)
     assert fits(torch.zeros(100), CUDA)
     assert not fits(torch.zeros(101), CUDA)
     assert fits(torch.zeros(400, dtype=torch.uint8), CUDA)

@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 
 from denspu import __version__
 from denspu._files import plain
-from denspu._scores import prior_cut
+from denspu._share import prior_cut
 from denspu._validation import take_rows
 from denspu.data import Benchmark, PUDataset
 from denspu.exceptions import DataIntegrityError

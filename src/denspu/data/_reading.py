@@ -34,6 +34,7 @@ from denspu.data.kinds import (
 from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
+    MissingDependencyError,
     did_you_mean,
 )
 
@@ -564,3 +565,15 @@ def lines_of(path: Path, encoding: str) -> Iterator[str]:
     with open_text(path, encoding) as file:
         for line in file:  # up to \n, \r or both; it may hold other ends of lines
             yield from line.splitlines()
+
+
+def require_pyarrow() -> Any:
+    """Return pyarrow with its Parquet module, or say how to install it."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Reading Parquet needs pyarrow: pip install 'denspu[data]'"
+        ) from error
+    return pyarrow

@@ -495,7 +495,7 @@ CIFAR_LABELS = ("train_lables.json", "test_lables.json")  # the package's own sp
 
 def _read_cifar(folder: Path) -> Arrays:
     """Read PNG sheets of width 1024, each pixel row one 32×32 RGB image."""
-    from denspu.data._decoding import require_pillow
+    from denspu.data.kinds.image import require_pillow
 
     pillow = require_pillow()
     sheets = []

@@ -20,13 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from denspu.data._reading import Found, Limit, Options, open_text, opened
+from denspu.data._reading import (
+    Found,
+    Limit,
+    Options,
+    open_text,
+    opened,
+    require_pyarrow,
+)
 from denspu.data.kinds import Skipped, kind_of, nothing_left, suffix
 from denspu.exceptions import (
     InvalidInputError,
     InvalidParameterError,
     LabelError,
-    MissingDependencyError,
     did_you_mean,
 )
 
@@ -185,18 +191,6 @@ def _delimiter(path: Path, first: str) -> str:
 
 
 # --- Parquet ------------------------------------------------------------------------
-
-
-def require_pyarrow() -> Any:
-    """Return pyarrow with its Parquet module, or say how to install it."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependencyError(
-            "Reading Parquet needs pyarrow: pip install 'denspu[data]'"
-        ) from error
-    return pyarrow
 
 
 def _parquet_chunks(path: Path, limit: Limit) -> Iterator[RawTable]:

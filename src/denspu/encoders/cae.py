@@ -17,7 +17,7 @@ from denspu._validation import validate_labels, validate_X
 from denspu.base import Encoder
 from denspu.networks.backbones import PixelScale, keras_defaults, to_tensor
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
-from denspu.training.batches import Batch
+from denspu.training.loop import Batch
 
 FILTERS = (64, 32, 8)
 POOLINGS = 2

@@ -56,8 +56,7 @@ from denspu.training import (
     in_fixed_batches,
     train,
 )
-from denspu.training.batches import USE, Batch, InParts, fits, free_bytes, in_parts
-from denspu.training.loop import within
+from denspu.training.loop import USE, Batch, InParts, fits, free_bytes, in_parts, within
 
 IMAGE_NETWORKS = {"resnet18": resnet18, "small": small_resnet}
 

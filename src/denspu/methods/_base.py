@@ -44,8 +44,7 @@ from denspu._registry import (
     resolve_part,
     settings_of,
 )
-from denspu._scores import HiddenPositive
-from denspu._share import Counts, Share
+from denspu._share import Counts, HiddenPositive, Share
 from denspu._typing import FloatArray, IntArray, RandomState
 from denspu._validation import (
     PUInput,

@@ -36,8 +36,7 @@ from denspu._registry import (
     resolve_part,
     takes_rows,
 )
-from denspu._scores import Isotonic
-from denspu._share import Counts, Share
+from denspu._share import Counts, Isotonic, Share
 from denspu._typing import BoolArray, FloatArray, IntArray, Scenario
 from denspu._validation import PUInput, take_rows
 from denspu.base import in_fixed_rows

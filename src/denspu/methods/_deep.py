@@ -57,16 +57,17 @@ from denspu.training import (
     in_fixed_batches,
     train,
 )
-from denspu.training.batches import (
+from denspu.training.loop import (
     LOOK,
     Batch,
     InParts,
+    Loss,
     fits,
     in_parts,
     looking,
     shuffled,
+    within,
 )
-from denspu.training.loop import Loss, within
 
 Auto = Literal["auto"]
 

@@ -16,7 +16,7 @@ from sklearn.neighbors import KernelDensity
 from denspu._folds import make_folds
 from denspu._parameters import About, Number, OneOf, Part, Whole, setting
 from denspu._registry import prepare_part, resolve_part
-from denspu._scores import cut_at
+from denspu._share import cut_at
 from denspu._typing import FloatArray, IntArray, Scenario
 from denspu.methods._classical import EstimatorPU, EstimatorTask, copies_told
 from denspu.methods._evidence import prior_setting, scenario_setting

@@ -24,7 +24,7 @@ from denspu.losses import (
 from denspu.methods._deep import Auto, DeepPriorPU, Task
 from denspu.methods._evidence import POSITIVE
 from denspu.training import Hook, TrainState
-from denspu.training.batches import Batch, InParts, in_parts
+from denspu.training.loop import Batch, InParts, in_parts
 
 LR_FLOOR = 0.7
 """Share of its learning rate at which the main phase ends."""

@@ -24,8 +24,7 @@ from denspu.losses import (
 from denspu.methods._deep import Auto, DeepPriorPU, Task
 from denspu.methods._evidence import POSITIVE
 from denspu.training import Hook, Step, TensorBatches, TrainState
-from denspu.training.batches import Batch
-from denspu.training.loop import Loss
+from denspu.training.loop import Batch, Loss
 
 
 class GenPU(DeepPriorPU):

@@ -20,7 +20,7 @@ from denspu.losses import class_alignment
 from denspu.methods._deep import Auto, DeepPU, Task, follow, frozen
 from denspu.methods._evidence import DECAY
 from denspu.training import Hook, TrainState
-from denspu.training.batches import Batch
+from denspu.training.loop import Batch
 
 Views = Callable[[Tensor], Tensor]
 

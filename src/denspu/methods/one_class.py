@@ -14,7 +14,7 @@ from sklearn.base import clone
 from denspu._parameters import About, Part, setting
 from denspu._random import Randomness
 from denspu._registry import prepare_part, resolve_part
-from denspu._scores import cut_at
+from denspu._share import cut_at
 from denspu._typing import BoolArray, FloatArray, Scenario
 from denspu._validation import PUInput
 from denspu.methods._classical import EmbeddingPU, RowScale, shares

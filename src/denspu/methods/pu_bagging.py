@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
 from denspu._parameters import About, Number, OneOf, Whole, setting
-from denspu._scores import cut_at
+from denspu._share import cut_at
 from denspu._typing import FloatArray, IntArray, Scenario
 from denspu._validation import check_count
 from denspu.methods._classical import EstimatorPU, EstimatorTask, margins

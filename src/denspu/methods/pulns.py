@@ -22,7 +22,7 @@ from denspu.losses import chosen_risk, pu_accuracy, reinforce
 from denspu.methods._deep import Auto, DeepPriorPU, Task
 from denspu.methods._evidence import POSITIVE
 from denspu.training import Hook, TrainState
-from denspu.training.batches import Batch
+from denspu.training.loop import Batch
 
 JUDGES = 256
 """Held-out rows of P, and of the pool, that judge one draw."""

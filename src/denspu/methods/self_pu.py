@@ -19,7 +19,7 @@ from denspu.losses import agreeing, disagreement, self_paced_risk
 from denspu.methods._deep import Auto, DeepPriorPU, Task, follow, frozen
 from denspu.methods._evidence import DECAY, SMALLEST
 from denspu.training import Hook, TrainState
-from denspu.training.batches import Batch
+from denspu.training.loop import Batch
 
 REBUILDS = 4
 """How often trusted sets are chosen anew, each time larger."""

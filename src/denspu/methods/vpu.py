@@ -22,7 +22,7 @@ from denspu.losses import beta_share, consistency, log_phi, mixed, variational
 from denspu.methods._deep import Auto, DeepPU, Task
 from denspu.methods._evidence import POSITIVE, scenario_setting, validation_setting
 from denspu.training import KeepBest
-from denspu.training.batches import Batch, InParts, in_parts
+from denspu.training.loop import Batch, InParts, in_parts
 
 SURE = 0.99
 """Above this share of the largest Φ, log-odds go on in a straight line."""

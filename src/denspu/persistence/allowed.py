@@ -461,7 +461,7 @@ ROOMS = (
 
 OWN: Mapping[str, Rule] = _each(
     "denspu",
-    ("_scores", _checks_itself, "HiddenPositive Isotonic"),
+    ("_share", _checks_itself, "HiddenPositive Isotonic"),
     ("_progress", _checks_itself, "Stage Stages"),
     ("metrics._pu", _checks_itself, "Figure PUReport"),
     ("metrics._decisions", _checks_itself, "ThresholdChoice"),
@@ -486,7 +486,7 @@ RULES: Mapping[str, Rule] = {**OWN_RULES, **FOREIGN}
 
 MOVED: Mapping[str, str] = {
     "_progress": "_stages",
-    "_scores": "_rising",
+    "_share": "_rising _scores",
     "augment": "augment.images augment.rows",
     "classifiers": "classifiers.backbone classifiers.vgg16",
     "density": "density.interpolation density.none density.sphere",
@@ -495,7 +495,9 @@ MOVED: Mapping[str, str] = {
     ),
     "detectors.forest": "detectors.forest.arrays",
     "detectors.isolation_forest": "detectors.extended_isolation_forest",
-    "detectors.neighbours": "detectors.knn detectors.sphere_density",
+    "detectors.neighbours": (
+        "detectors.density_ratio detectors.knn detectors.sphere_density"
+    ),
     "encoders.cae": "networks.cae",
     "encoders.tabular": "encoders.identity",
     "encoders.text": "encoders.sentence",

@@ -22,8 +22,7 @@ from scipy.stats import gaussian_kde, norm, rankdata
 
 from denspu._folds import deal_even_folds
 from denspu._parameters import About, Number, Whole, check, setting
-from denspu._scores import Isotonic
-from denspu._share import Counts, Share
+from denspu._share import Counts, Isotonic, Share
 from denspu._typing import FloatArray, IntArray
 from denspu.priors.estimate import (
     PriorEstimator,

@@ -29,7 +29,7 @@ from sklearn.svm import SVC
 from denspu._machine import Deadline
 from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
-from denspu._scores import cut_at, known_cut
+from denspu._share import cut_at, known_cut
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
 from denspu.base import FIXED_ROWS, Refiner, RefinerInput, forget

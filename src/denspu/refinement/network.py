@@ -36,7 +36,7 @@ from sklearn.metrics import roc_auc_score
 from denspu._folds import make_folds
 from denspu._machine import resolve_device
 from denspu._parameters import About, Number, OneOf, Whole, check_parameters, setting
-from denspu._scores import cut_at, known_cut, prior_cut
+from denspu._share import cut_at, known_cut, prior_cut
 from denspu._typing import BoolArray, FloatArray, RandomState
 from denspu.base import Refiner, RefinerInput, forget
 from denspu.detectors.neighbours import Neighbours

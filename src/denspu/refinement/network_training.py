@@ -20,8 +20,7 @@ from denspu.base import RefinerInput
 from denspu.losses import absolute_risk
 from denspu.networks.backbones import OneLogit, WithMirror
 from denspu.training import TensorBatches, TrainingConfig, in_fixed_batches, train
-from denspu.training.batches import Batch, InParts, fits, in_parts
-from denspu.training.loop import within
+from denspu.training.loop import Batch, InParts, fits, in_parts, within
 
 if TYPE_CHECKING:
     from denspu.refinement.network import NetworkRefiner

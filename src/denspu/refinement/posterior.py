@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from denspu._scores import Isotonic
+from denspu._share import Isotonic
 from denspu._typing import FloatArray
 from denspu.priors import PriorEstimate, estimate_prior_from_scores
 

@@ -30,8 +30,7 @@ from denspu._progress import (
     whole,
 )
 from denspu._typing import FloatArray, IntArray
-from denspu.data import Items
-from denspu.data.kinds import kind_of
+from denspu.data.kinds import Items, kind_of
 from denspu.report.words import noun
 from denspu.runs.folder import Curve, IfShare, RunFacts, RunRows
 

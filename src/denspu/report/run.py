@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+import denspu.report.words as words
 from denspu import _progress as text
 from denspu._files import write_text
 from denspu.exceptions import MissingDependencyError
-from denspu.report import words
 from denspu.report.parts import (
     Shower,
     curve_charts,

@@ -21,8 +21,7 @@ from denspu._progress import Stage, does, hearing, many
 from denspu._registry import Entry
 from denspu._share import Counts, Share
 from denspu._typing import BoolArray, FloatArray, IntArray
-from denspu.data import join
-from denspu.data.kinds import kind_of
+from denspu.data.kinds import join, kind_of
 from denspu.detectors.neighbours import Neighbours
 from denspu.exceptions import DensPUWarning, InvalidInputError
 from denspu.methods._base import key_of

@@ -32,8 +32,8 @@ from safetensors import SafetensorError
 from denspu._files import as_json, new_folder, plain
 from denspu._progress import Stage
 from denspu._typing import BoolArray, FloatArray, IntArray
-from denspu.data import Items
-from denspu.data._tables import require_pyarrow
+from denspu.data._reading import require_pyarrow
+from denspu.data.kinds import Items
 from denspu.exceptions import ModelFileError, RunFolderError
 from denspu.methods._base import ENCODER, TRAINING
 from denspu.metrics import PUReport

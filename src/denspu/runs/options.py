@@ -225,10 +225,13 @@ def check_options(options: RunOptions) -> Entry:
     share, threshold = Number(0, 1, "neither"), options.threshold
     scenario, holdout = options.scenario, options.holdout
     shares = {"prior": options.prior, "prior_in_unlabeled": options.prior_in_unlabeled}
+    if scenario not in SCENARIOS:
+        raise InvalidParameterError(
+            f"scenario={scenario!r} must be {' or '.join(SCENARIOS)}."
+            f"{did_you_mean(scenario, SCENARIOS)}"
+        )
     wrong = {
         **_wrong_sources(options),
-        f"scenario={scenario!r} must be {' or '.join(SCENARIOS)}."
-        f"{did_you_mean(scenario, SCENARIOS)}": scenario not in SCENARIOS,
         f"scenario={scenario!r} is not for {entry.key}: it holds for {entry.scenario} "
         "data alone. Choose another method; `denspu list --kind method` names "
         "them.": entry.scenario not in ("any", scenario),

@@ -26,10 +26,8 @@ from denspu._files import new_file
 from denspu._parameters import Whole, check
 from denspu._progress import many
 from denspu._typing import FloatArray
-from denspu.data import Items, iter_items
-from denspu.data._reading import Source
-from denspu.data._tables import require_pyarrow
-from denspu.data.kinds import kind_of
+from denspu.data._reading import Source, iter_items, require_pyarrow
+from denspu.data.kinds import Items, kind_of
 from denspu.exceptions import (
     DensPUError,
     InvalidParameterError,

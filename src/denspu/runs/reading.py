@@ -19,16 +19,8 @@ from denspu._progress import does, many
 from denspu._random import Randomness
 from denspu._share import Counts
 from denspu._typing import BoolArray, FloatArray, IntArray
-from denspu.data import (
-    Duplicates,
-    Items,
-    find_duplicates,
-    find_shortcuts,
-    join,
-    read_items,
-    read_pair,
-)
-from denspu.data._reading import lines_of
+from denspu.data._comparing import Duplicates, find_duplicates, find_shortcuts
+from denspu.data._reading import lines_of, read_items, read_pair
 from denspu.data._tables import (
     TABLE_SUFFIXES,
     RawTable,
@@ -36,6 +28,7 @@ from denspu.data._tables import (
     read_raw,
     row_ids,
 )
+from denspu.data.kinds import Items, join
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 from denspu.runs.folder import SkippedItem
 from denspu.runs.options import RunOptions, Source

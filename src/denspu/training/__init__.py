@@ -1,12 +1,5 @@
 """One training loop for every network in the project, and fixed-batch inference."""
 
-from denspu.training.batches import (
-    BalancedBatches,
-    Batches,
-    PUBatches,
-    TensorBatches,
-    in_fixed_batches,
-)
 from denspu.training.hooks import (
     Checkpoint,
     History,
@@ -16,7 +9,15 @@ from denspu.training.hooks import (
     TrainingConfig,
     TrainState,
 )
-from denspu.training.loop import Step, train
+from denspu.training.loop import (
+    BalancedBatches,
+    Batches,
+    PUBatches,
+    Step,
+    TensorBatches,
+    in_fixed_batches,
+    train,
+)
 
 __all__ = [
     "BalancedBatches",

@@ -290,7 +290,7 @@ def ratio_odds(part: nn.Module, top: float, sure: float) -> Formula:
 
 
 def hidden(found: Any) -> Formula:
-    """Return P(y = 1) by score, as :class:`denspu._scores.HiddenPositive` does.
+    """Return P(y = 1) by score, as :class:`denspu._share.HiddenPositive` does.
 
     Straight lines between the knots of a rising map, flat outside.
     """
