@@ -281,7 +281,7 @@ SLOW = ("nnpu", "DensPU(), version 0.1")
 SLOW_DRAWS = 3
 
 
-# --- what was said, beside the truth ---------------------------------------------------
+# --- what was said, beside the truth ------------------------------------------------
 
 
 def words(model: Any, truth: np.ndarray) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from denspu._machine import in_threads, n_threads
 from denspu._parameters import About, OneOf, Whole, check_parameters, setting
 from denspu._random import Randomness
 from denspu._registry import registry
-from denspu._scores import HiddenPositive, cut_at, known_cut
+from denspu._share import HiddenPositive, cut_at, known_cut
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
 from denspu.base import Refiner, RefinerInput, forget
