@@ -122,7 +122,7 @@ def test_one_table(table, tmp_path):
         "open",
     }
     first = (tmp_path / "run" / "scores.csv").read_text().splitlines()[:2]
-    assert first[0] == "item,score,probability,rank,decision,stage"
+    assert first[0] == "item,score,probability,rank,decision,stage,why"
     assert first[1].startswith("n")
 
 

@@ -57,7 +57,7 @@ def test_answers_and_what_is_said(home, tmp_path):
     assert "The 10 highest of 90 items" in answer.output
     assert f"wrote     {out}" in answer.output
     assert "a.skipped.csv" in answer.output
-    assert out.read_text().startswith("item,score,probability,rank,decision\n1,")
+    assert out.read_text().startswith("item,score,probability,rank,decision,why\n1,")
     assert (tmp_path / "a.skipped.csv").read_text() == (
         'item,reason\nrow 91,"1 cells, but the header has 2"\n'
     )

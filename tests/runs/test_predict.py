@@ -34,7 +34,7 @@ from denspu.runs import predict_files
 from denspu.runs.predict import ranks
 
 N = 120
-COLUMNS = ["item", "score", "probability", "rank", "decision"]
+COLUMNS = ["item", "score", "probability", "rank", "decision", "why"]
 
 
 def classes(n=N, seed=0):

@@ -33,6 +33,7 @@ from denspu._parameters import (
     OneOf,
     Rule,
     Whole,
+    check,
     check_parameters,
     setting,
 )
@@ -74,9 +75,13 @@ from denspu.methods._evidence import (
     is_folds,
     report,
 )
+from denspu.methods._why import Explanation, Memory, encoder_of, explain
 from denspu.metrics import PUReport
 
-OF_LAST_FIT = ("evidence_", "threshold_", "threshold_choice_", "posterior_")
+OF_LAST_FIT = (
+    *("evidence_", "threshold_", "threshold_choice_", "posterior_"),
+    *("encoder_", "table_", "memory_"),
+)
 """What a fit forgets before it begins."""
 
 DEGENERACY_SAMPLE = 2_000
@@ -108,6 +113,8 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
         Rows that score above it are called positive; ``set_threshold`` moves it.
     evidence_ : Evidence
         Scores of held-out positives and of U, after ``fit(holdout=)``.
+    memory_ : Memory
+        What ``explain`` needs; only where the method has an embedding.
     """
 
     about = About(
@@ -162,6 +169,8 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
             forget(self, name)
         self.classes_ = np.array([0, 1])
         self._fit(data, randomness)
+        if (encoder := encoder_of(self)) is not None:
+            self.memory_ = Memory.of(encoder, data)
         self.threshold_ = 0.0
         self._warn_if_degenerate(data)
         if held is not None:
@@ -354,6 +363,38 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
             random_state=random_state,
             prior_in_unlabeled=prior_in_unlabeled,
         )
+
+    def explain(self, X: Any, k: int = 3) -> list[Explanation]:
+        """Say which labelled positives rows are like, and what moved their scores.
+
+        ``nearest`` are labelled positives: their row numbers among those given to
+        ``fit``, and their distance in the embedding. Of more than 2,000 positives some
+        2,000, evenly spread, are looked at. ``columns``, for a table: by how much the
+        score would be lower with a typical value of U (the median, or the most frequent
+        value) in one column. ``words``, for texts by TF-IDF: what each term adds to
+        the mean cosine similarity with labelled positives, beyond that with U.
+
+        Parameters
+        ----------
+        X : array, DataFrame, image array or list of texts
+        k : int, default=3
+            So many positives, columns and words at most.
+
+        Returns
+        -------
+        list of Explanation
+            One a row.
+        """
+        check_is_fitted(self)
+        check("k", k, Whole(1))
+        X = validate_X(self, X, reset=False)
+        if not hasattr(self, "memory_"):
+            raise InvalidInputError(
+                f"{type(self).__name__} has no embedding in which rows could be "
+                "compared, or was saved by an older denspu: explain has nothing to go "
+                "by. Fit again, with DensPU say."
+            )
+        return explain(self, X, k, columns=k)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Keep the model in a folder; the same as :func:`denspu.save`."""

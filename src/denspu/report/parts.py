@@ -7,11 +7,10 @@ for the template; places are in percent, paths in a box of 100×100.
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
@@ -31,6 +30,7 @@ from denspu._progress import (
 )
 from denspu._typing import FloatArray, IntArray
 from denspu.data.kinds import Items, kind_of
+from denspu.data.kinds.table import cell_words
 from denspu.report.words import noun
 from denspu.runs.folder import Curve, IfShare, RunFacts, RunRows
 
@@ -44,6 +44,8 @@ TELLING = 6
 """Columns of a table shown in a gallery."""
 LOOKED_AT = 5_000
 """Rows of each side, about, by which telling columns are chosen."""
+MOST_TYPICAL = 12
+"""Labelled positives shown as the most typical ones."""
 GALLERY = 24
 """Items in a gallery, at most."""
 MOST_ROWS = 20_000
@@ -97,18 +99,9 @@ class Shower:
         return [self.cell(items, name, i) for name in self.columns]
 
     def cell(self, items: Items, name: str, i: int) -> str:
-        """Return one value of a table: days since 1970 as a date, a gap as a dash."""
-        value, kind = items.X[name][i], items.plan.get("columns", {}).get(name, "")
-        if value is None or value != value:
-            return "–"
-        if kind == "date" or "%" in kind:  # days since 1970
-            with suppress(OverflowError, ValueError):
-                moment = dt.datetime(1970, 1, 1) + dt.timedelta(days=float(value))
-                form = "%Y-%m-%d" if value % 1 == 0 else "%Y-%m-%d %H:%M"
-                return moment.strftime(form)
-        if isinstance(value, int | float | np.integer | np.floating):
-            return number(float(value), 4)
-        return shorten(clean(str(value)), 60)
+        """Return one value of a table."""
+        kind = items.plan.get("columns", {}).get(name, "")
+        return cell_words(items.X[name][i], kind)
 
     def near(self, items: Items, i: int) -> list[str]:
         """Return the nearest labelled positives of an embedding, by name."""
@@ -315,7 +308,34 @@ def _card(rows: RunRows, shower: Shower, i: int, labelled: bool) -> dict[str, An
         "rest": rest,
         "cells": shower.cells(items, i),
         "near": shower.near(items, i),
+        "why": "" if labelled or shower.shows == "neighbours" else rows.why.get(i, ""),
+        "like": [] if labelled else like_pictures(rows, shower, rows.near.get(i, [])),
     }
+
+
+def like_pictures(
+    rows: RunRows, shower: Shower, positives: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Return pictures of labelled positives; none where items are no pictures."""
+    if shower.shows != "picture":
+        return []
+    P = rows.positive
+    return [
+        picture(shower.pixels(P, i)) | {"name": short_name(P.ids[i])} for i in positives
+    ]
+
+
+# --- what tells positives from the rest ----------------------------------------------
+
+
+def typical_positives(rows: RunRows, shower: Shower) -> list[dict[str, Any]]:
+    """Return the labelled positives that most items called positive are like."""
+    count = Counter(
+        i for item, near in rows.near.items() if rows.decision[item] for i in near
+    )
+    best = count.most_common(MOST_TYPICAL)
+    shown = like_pictures(rows, shower, [i for i, _ in best])
+    return [one | {"n": n} for one, (_, n) in zip(shown, best, strict=False)]
 
 
 # --- the table of items -------------------------------------------------------------
@@ -366,6 +386,7 @@ def item_table(
         "stage": stage.tolist(),
         "stages": [clean(w) for w in words.tolist()],
         "extra": extra,
+        "why": {k: rows.why[i] for k, i in enumerate(at.tolist()) if i in rows.why},
     }
     return data, sentence
 

@@ -60,7 +60,7 @@
     if (data.stages.length > 1)
       columns.push({ name: "How", values: data.stage.map((k) => data.stages[k]), className: "wide soft tight" });
     const words = data.item.map((name, i) =>
-      [name, ...data.extra.map((e) => e.values[i])].join(" ").toLowerCase());
+      [name, data.why[i] || "", ...data.extra.map((e) => e.values[i])].join(" ").toLowerCase());
     const order = new Intl.Collator("en", { numeric: true });
     let sorted = { column: 0, up: true }, page = 0, shown = data.item.map((_, i) => i);
 
@@ -128,6 +128,7 @@
           if (column.row) cell.scope = "row";
           if (column.tag) cell.append(make("span", `tag ${text}`, text));
           else cell.append(column.row ? broken(text) : make("bdi", "", text));
+          if (column.row && data.why[i]) cell.append(make("div", "why soft", data.why[i]));
           if (column.row && long) cell.append(make("div", "under soft", data.extra.find((e) => e.long).values[i]));
           line.append(cell);
         }

@@ -29,6 +29,7 @@ from denspu.report.parts import (
     make_map,
     percent_ticks,
     sensitivity_chart,
+    typical_positives,
 )
 from denspu.runs.folder import RunFacts, RunRows
 
@@ -142,6 +143,7 @@ def _content(facts: RunFacts, rows: RunRows) -> dict[str, Any]:
         "map": make_map(rows, shower),
         "map_note": rows.map_note,
         "galleries": shown,
+        "typical": typical_positives(rows, shower),
         "shows": shower.shows,
         "columns": [text.clean(str(name)) for name in shower.columns],
         "numeric": shower.numeric,

@@ -61,6 +61,7 @@ from denspu.runs.options import (
     scenario_of,
 )
 from denspu.runs.reading import RunData, hold_out, read_run, reading_arguments
+from denspu.runs.why import names_of_positives, with_reasons
 from denspu.training import History
 
 Tell = Callable[[str, str], None]
@@ -132,7 +133,10 @@ def fit_run(
             Z = embeddings_of(run.model, run.data)
             rows = rows_of(run.model, run.data, run.held, Z)
             run.said += _contradiction(run, rows)
-            facts = _facts(run, rows, Z)
+            start = time.perf_counter()
+            rows, tells = with_reasons(run.model, rows)
+            run.seconds["why"] = time.perf_counter() - start
+            facts = replace(_facts(run, rows, Z), tells=tells)
         for word, sentence in words.share_lines(facts.prior):
             tell(word, sentence)
         write_run(
@@ -325,6 +329,7 @@ def _how_to_read(run: _Run, facts: RunFacts) -> dict[str, Any]:
         "scenario": facts.scenario,
         "threshold": asdict(facts.threshold),
         "prior": facts.to_json()["prior"],
+        "positives": names_of_positives(run.model, data.P.ids),
     }
 
 

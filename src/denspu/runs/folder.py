@@ -139,6 +139,20 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Tell:
+    """A column or a word that tells positives from the rest."""
+
+    name: str
+    weight: float
+    """Of a column: by how much it raised the score of items called positive, on
+    average. Of a word: its mean TF-IDF weight in labelled positives, less that in U."""
+    positives: str
+    """Its usual value in items called positive; the share of labelled texts."""
+    others: str
+    """Its usual value in U; the share of texts of U."""
+
+
+@dataclass(frozen=True)
 class SkippedItem:
     """What could not be read."""
 
@@ -196,6 +210,9 @@ class RunFacts:
     skipped: list[SkippedItem] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
     shortcuts: list[str] = field(default_factory=list)
+    tells: list[Tell] = field(default_factory=list)
+    """The strongest first; empty for pictures, embeddings, and methods without an
+    embedding."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
@@ -233,6 +250,10 @@ class RunRows:
     """Positions in U of the reliable negatives Ñ; empty if the method has none."""
     odd_positive: IntArray
     """Positions in P of labelled positives that look mislabelled, oddest first."""
+    why: Mapping[int, str] = field(default_factory=dict)
+    """A sentence on some unlabelled items, by position in U."""
+    near: Mapping[int, list[int]] = field(default_factory=dict)
+    """Positions in P of the labelled positives that these items are nearest to."""
 
 
 WriteReport = Callable[[Path, RunFacts, RunRows], object]
@@ -328,6 +349,7 @@ def _write_scores(folder: Path, rows: RunRows) -> None:
         "rank": rows.rank[order].tolist(),
         "decision": rows.decision[order].tolist(),
         "stage": [str(rows.stage[i]) for i in order],
+        "why": [rows.why.get(i, "") for i in order.tolist()],
     }
     with csv_file(folder / SCORES_CSV, list(columns)) as write:
         write(zip(*columns.values(), strict=True))

@@ -49,6 +49,7 @@ from denspu.runs.options import (
     Reading,
     threshold_wish,
 )
+from denspu.runs.why import Watch
 
 CHUNK = 4096
 CHUNK_BYTES = 128 * 1024**2
@@ -57,7 +58,7 @@ BLOCK, IMAGE_BLOCK = 1024, 256
 ROWS = 16_384
 """Rows written at once; those of a row group of a Parquet file."""
 
-COLUMNS = ("item", "score", "probability", "rank", "decision")
+COLUMNS = ("item", "score", "probability", "rank", "decision", "why")
 SUFFIXES = (".csv", ".parquet")
 READING = ("id_column", "text_column", "vector_column", "encoding")
 """Options of a run's reading that serve new files too."""
@@ -116,10 +117,11 @@ def predict_files(
 ) -> Prediction:
     """Score new files with the model of a run and write the answers.
 
-    Columns: ``item``, ``score``, ``probability``, ``rank`` (1 for the highest score)
-    and ``decision`` (1 or 0), one row an item, in the order of the source. What cannot
-    be read goes to ``<stem>.skipped.csv`` beside it, with the reason. Both files are
-    written whole or not at all.
+    Columns: ``item``, ``score``, ``probability``, ``rank`` (1 for the highest score),
+    ``decision`` (1 or 0) and ``why``, one row an item, in the order of the source. A
+    reason stands beside the 200 highest of those called positive and the 100 nearest
+    to the threshold, or fewer. What cannot be read goes to ``<stem>.skipped.csv``
+    beside it. Both files are written whole or not at all.
 
     Parameters
     ----------
@@ -162,11 +164,14 @@ def predict_files(
     open_table = csv_file if target.suffix.lower() == ".csv" else parquet_file
     try:
         with new_file(target) as answers, new_file(beside) as bad, names() as file:
-            scores, n_skipped = _score(scorer, source, chunk, file, bad, tell)
+            watch = scorer.watch(cut.value)
+            scores, n_skipped = _score(scorer, source, chunk, file, bad, tell, watch)
             value, sentence = cut.among(scores)
+            why = watch.why(value)
             file.seek(0)
             with open_table(answers, COLUMNS) as write:
-                for rows in _answers(map(json.loads, file), scores, value, scorer):
+                names_read = map(json.loads, file)
+                for rows in _answers(names_read, scores, value, scorer, why):
                     write(rows)
     except DensPUError:
         raise
@@ -231,6 +236,7 @@ def _score(
     names: IO[str],
     bad: Path,
     tell: Tell | None,
+    watch: Watch,
 ) -> tuple[FloatArray, int]:
     """Return the scores of all items; names and skipped items go to the disk."""
     found = array("d")
@@ -240,6 +246,7 @@ def _score(
             names.writelines(json.dumps(name) + "\n" for name in items.ids)
             list_skipped(items.skipped)
             found.frombytes(scores.tobytes())
+            watch.add(items, scores)
             n_skipped += len(items.skipped)
             if tell is not None:
                 tell(len(found), n_skipped)
@@ -247,7 +254,11 @@ def _score(
 
 
 def _answers(
-    names: Iterator[str], scores: FloatArray, threshold: float, scorer: Scorer
+    names: Iterator[str],
+    scores: FloatArray,
+    threshold: float,
+    scorer: Scorer,
+    why: Mapping[int, str],
 ) -> Iterator[Iterable[Any]]:
     """Yield the rows of the table of answers, a block at a time."""
     rank = ranks(scores)
@@ -259,6 +270,7 @@ def _answers(
             scorer.probability(part).tolist(),
             rank[start : start + ROWS].tolist(),
             (part > threshold).astype(np.int64).tolist(),
+            [why.get(i, "") for i in range(start, start + len(part))],
         )
         yield zip(*columns, strict=True)
 
@@ -275,6 +287,8 @@ class Scorer:
     options: Mapping[str, Any]
     label_column: str | None = None
     """The column that marked the labelled positives, if they came in one table."""
+    positives: list[str] = field(default_factory=list)
+    """Names of the labelled positives that the model remembers."""
     read_seconds: float = 0.0
     """Spent on reading, in the thread that reads ahead."""
     score_seconds: float = 0.0
@@ -294,11 +308,7 @@ class Scorer:
         chunks = iter_items(source, like=self.plan, chunk=chunk, **options)
         # so many, whatever the chunk: the last bits of a product of matrices can depend
         # on the number of rows
-        size = kind_of(self.kind).values_in_one(self.plan)
-        block = BLOCK
-        if size is not None:
-            block = max(1, min(IMAGE_BLOCK, CHUNK_BYTES // (2 * size)))
-        blocks = _in_blocks(chunks, block)
+        blocks = _in_blocks(chunks, self._block())
         # the filters of warnings are set once, here, and not by the thread
         quiet = kind_of(self.kind).quiet()
         with quiet, ThreadPoolExecutor(1, thread_name_prefix="read") as ahead:
@@ -313,6 +323,18 @@ class Scorer:
                     scores = np.asarray(self.model.decision_function(items.X))
                 self.score_seconds += time.perf_counter() - start
                 yield items, np.asarray(scores, dtype=np.float64)
+
+    def _block(self) -> int:
+        """Return how many items are scored together."""
+        size = kind_of(self.kind).values_in_one(self.plan)
+        if size is None:
+            return BLOCK
+        return max(1, min(IMAGE_BLOCK, CHUNK_BYTES // (2 * size)))
+
+    def watch(self, threshold: float) -> Watch:
+        """Return what keeps the items to explain: no more than fit into a block."""
+        share = min(1.0, self._block() / IMAGE_BLOCK)
+        return Watch(self.model, self.kind, self.positives, threshold, share)
 
     def probability(self, scores: FloatArray) -> FloatArray:
         """Return what ``predict_proba`` says of rows with these scores."""
@@ -358,7 +380,8 @@ def open_model(
     kept = how.get("options") or {}
     options = {name: kept[name] for name in READING if kept.get(name) is not None}
     options |= reading.given
-    return Scorer(loaded, plan, options, kept.get("label_column"))
+    named = how.get("positives") or []
+    return Scorer(loaded, plan, options, kept.get("label_column"), named)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from denspu._frame import Frame
+from denspu._progress import clean, number, shorten
 from denspu._validation import is_frame
 from denspu.data._reading import Found, Limit, Options, Plan
 from denspu.data._tables import (
@@ -315,3 +317,25 @@ def _days(text: str, form: str) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
     return (moment - EPOCH).total_seconds() / 86_400
+
+
+def cell_words(value: Any, kind: str = "") -> str:
+    """Return one value for people: days since 1970 as a date, a gap as a dash.
+
+    ``kind`` is that of its column in the plan.
+    """
+    if value is None or value != value:
+        return "–"
+    if is_date(kind):
+        with suppress(OverflowError, ValueError):
+            moment = dt.datetime(1970, 1, 1) + dt.timedelta(days=float(value))
+            form = "%Y-%m-%d" if value % 1 == 0 else "%Y-%m-%d %H:%M"
+            return moment.strftime(form)
+    if isinstance(value, int | float | np.integer | np.floating):
+        return number(float(value), 4)
+    return shorten(clean(str(value)), 60)
+
+
+def is_date(kind: str) -> bool:
+    """Tell whether the values of a kind of column are days since 1970."""
+    return kind == "date" or "%" in kind
