@@ -1,4 +1,4 @@
-"""``explain`` claims changes of the score, distances and words that can be recounted."""
+"""``explain`` claims changes of scores, distances and words that can be recounted."""
 
 from __future__ import annotations
 
@@ -157,14 +157,16 @@ def test_a_loaded_model_says_the_same(tmp_path, make):
     assert repr(again.explain(X)) == repr(model.explain(X))
 
 
-def test_images_and_embeddings_have_their_nearest_only():
+def test_images_and_embeddings_have_their_nearest_only(monkeypatch):
+    monkeypatch.setattr(_why, "MOST_COLUMNS", 6)
     rng = np.random.default_rng(0)
     y = (np.arange(60) < 12).astype(int)
     images = rng.integers(0, 99, (60, 6, 6, 1)).astype(np.uint8)
     images[y == 1] += 90
     sphere = rng.normal(size=(60, 5)) + 2 * y[:, None]
     sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    for X in (images, sphere):
+    wide = rng.normal(size=(60, 7))
+    for X in (images, sphere, wide):
         one = fitted(X, y).explain(X[:1])[0]
         assert (one.nearest[0].row, one.columns, one.words) == (0, [], [])
 

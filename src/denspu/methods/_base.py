@@ -368,11 +368,12 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
         """Say which labelled positives rows are like, and what moved their scores.
 
         ``nearest`` are labelled positives: their row numbers among those given to
-        ``fit``, and their distance in the embedding. Of more than 2,000 positives some
-        2,000, evenly spread, are looked at. ``columns``, for a table: by how much the
-        score would be lower with a typical value of U (the median, or the most frequent
-        value) in one column. ``words``, for texts by TF-IDF: what each term adds to
-        the mean cosine similarity with labelled positives, beyond that with U.
+        ``fit``, and their distance in the embedding. Of more than 2,000 positives 1,000
+        or more, evenly spread, are looked at. ``columns``, for a table of up to 500:
+        how much lower the score would be with a typical value of U (the median, or the
+        most frequent value) in one column. ``words``, for texts by TF-IDF: what each
+        term adds to the mean cosine similarity with labelled positives, beyond that
+        with U.
 
         Parameters
         ----------

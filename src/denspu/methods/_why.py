@@ -16,6 +16,8 @@ from denspu.data.kinds.table import on_sphere
 KEPT_POSITIVES = 2_000
 """Labelled positives among which the nearest are looked for."""
 
+MOST_COLUMNS = 500
+"""Of tables with more columns none is told: one alone moves little."""
 KEPT_TERMS = 1_000
 LEAST_TEXTS = 2
 """Labelled texts in which a term must stand to speak for others."""
@@ -145,7 +147,7 @@ class Memory:
         rows = rows[:: -(-len(rows) // KEPT_POSITIVES)]
         other = np.flatnonzero(~known)
         typical = terms = None
-        if data.kind == "table" and not on_sphere(data.X):
+        if data.kind == "table" and has_meaning(data.X):
             U = take_rows(data.X, other)
             typical = [typical_value(U, j) for j in range(U.shape[1])]
         if hasattr(encoder, "vectorizer_") and encoder.unit == "word":
@@ -204,6 +206,11 @@ def nearest(memory: Memory, Z: FloatArray, k: int) -> list[list[Near]]:
 
 
 # --- columns -------------------------------------------------------------------------
+
+
+def has_meaning(X: Any) -> bool:
+    """Tell whether a single column of a table can say something."""
+    return X.shape[1] <= MOST_COLUMNS and not on_sphere(X)
 
 
 def column_of(X: Any, j: int) -> Any:

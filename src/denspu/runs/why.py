@@ -22,8 +22,8 @@ CALLED, UNDECIDED = 200, 100
 nearest to the threshold."""
 SCORED = 6_000
 """Scores spent on reasons: one for each item and column."""
-FEWEST = 20
-"""Items of each sort that get a reason, however many columns there are."""
+FEWEST = 10
+"""Undecided items that get a reason, however many columns there are."""
 
 NEAREST, REASONS = 3, 3
 NAMED = 2
