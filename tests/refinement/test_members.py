@@ -195,8 +195,8 @@ def test_few_stored_scores_place_as_all_do():
 def test_curve_rises_and_never_claims_more_than_likely_shares_allow():
     rng = np.random.default_rng(0)
     P, U = rng.normal(3, 1, 50), np.r_[rng.normal(3, 1, 60), rng.normal(0, 1, 240)]
-    sure = Curve.through(P, U, np.array([0.2]))
-    rough = Curve.through(P, U, np.array([0.05, 0.2, 0.5]))
+    sure = Curve.through(P, U, 0.2)
+    rough = Curve.through(P, U, 0.2, np.array([0.05, 0.2, 0.5]))
     x = np.linspace(-3, 6, 200)
     assert (np.diff(sure(x)) > 0).all()
     assert (np.diff(rough(x)) > 0).all()

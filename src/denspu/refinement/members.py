@@ -258,7 +258,7 @@ class MembersRefiner(Refiner):
             "share_seen_",
         ):
             forget(self, name)
-        likely = np.array([start.prior_in_unlabeled])
+        share, likely = start.prior_in_unlabeled, None
         if rows.cross_fitted and len(unlabeled):
             self.estimates_ = {
                 key: registry()
@@ -274,8 +274,8 @@ class MembersRefiner(Refiner):
             if start.prior_known:
                 self.prior_ = found.estimate.with_share(start.prior_in_unlabeled)
             else:
-                likely = found.likely()
-        self.curve_ = Curve.through(positive, unlabeled, likely)
+                share, likely = found.estimate.prior_in_unlabeled, found.likely
+        self.curve_ = Curve.through(positive, unlabeled, share, likely)
         if start.prior_known and start.free.any():
             self.curve_.shift -= known_cut(self.curve_(margin), start)
         scores = self.curve_(margin)
@@ -651,14 +651,18 @@ class Curve:
 
     @classmethod
     def through(
-        cls, positive: FloatArray, unlabeled: FloatArray, likely: FloatArray
+        cls,
+        positive: FloatArray,
+        unlabeled: FloatArray,
+        share: float,
+        likely: FloatArray | None = None,
     ) -> Self:
         """Learn P(y = 1) of rows of U by their margin, over shares that are likely.
 
-        As many rows lie above 0 as the middle one of these shares says. Where fewer are
-        likelier positive than not, the rows between get a half and no more.
+        As many rows lie above 0 as the share says. Where fewer are likelier positive
+        than not, the rows between get a half and no more.
         """
-        share = float(np.median(likely))
+        likely = np.array([share]) if likely is None else likely
         if not len(unlabeled) or not 0 < share < 1:
             sure = logit(SURE if share <= 0 else 1 - SURE)
             return cls(np.array([0.0, 1.0]), np.array([sure, sure]))
