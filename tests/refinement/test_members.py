@@ -267,3 +267,12 @@ def test_texts_are_kept_with_their_words(tmp_path):
     np.testing.assert_array_equal(
         again.decision_function(texts), model.decision_function(texts)
     )
+
+
+def test_of_a_large_u_a_sample_is_learned_from():
+    X, truth, label = task(n=600)
+    refiner = MembersRefiner(random_state=0, max_unlabeled=200)
+    refiner.refine(begin(X, label))
+    assert refiner.looks_[0].places["trees"].n == 200
+    assert len(refiner.unseen_scores_) == 600
+    assert roc_auc_score(truth[~label], refiner.unseen_scores_[~label]) > 0.88

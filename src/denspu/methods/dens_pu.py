@@ -512,7 +512,9 @@ def choose_refiner(data: PUInput, first: FirstLabels, encoder: Any, device: str)
     has_network = data.kind == "image" and hasattr(encoder, "packed")
     if has_network and device.startswith("cuda"):
         return NetworkRefiner()
-    if data.kind != "image":
+    # Among millions of rows with few positives a screen saves most of the time.
+    screened = first.rare and len(data.positive) > MANY_ROWS
+    if data.kind != "image" and not screened:
         return MembersRefiner()
     return RankingRefiner() if first.rare else EmbeddingRefiner()
 

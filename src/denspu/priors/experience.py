@@ -47,7 +47,7 @@ SMALLEST = 5e-4
 
 @dataclass(frozen=True)
 class Experience:
-    """Tables with known truth: what was seen of each, and how far off its centre was."""
+    """Labellings with known truth: what was seen, and how far off the centre was."""
 
     seen: FloatArray
     """One row a labelling, one column a feature."""

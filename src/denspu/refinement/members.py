@@ -163,6 +163,9 @@ class MembersRefiner(Refiner):
         doc='``"evidence"`` leaves out members that rank held-out positives more than\n'
         'one standard error worse than the best; ``"equal"`` keeps all.',
     )
+    max_unlabeled: int = setting(
+        50_000, Whole(2), doc="Rows of U that are learned from; a sample of more."
+    )
     n_jobs: int | None = setting(
         None,
         OneOf(None),
@@ -181,7 +184,13 @@ class MembersRefiner(Refiner):
         randomness = Randomness(self.random_state)
         self.mean_ = Z.mean(axis=0)
         self.spread_ = max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)
-        rows = Rows.of(self._scaled(Z), start, randomness.numpy("folds"))
+        # Of a large U a sample is learned from; the others are new rows to the bags.
+        free, kept = np.flatnonzero(start.free), np.arange(len(Z))
+        if len(free) > self.max_unlabeled:
+            rng = randomness.numpy("sample")
+            drawn = rng.choice(free, self.max_unlabeled, replace=False)
+            kept = np.sort(np.append(np.flatnonzero(~start.free), drawn))
+        rows = Rows.of(self._scaled(Z), start, kept, randomness.numpy("folds"))
         self.takes_wide_ = rows.wide is not None
         if not rows.cross_fitted:
             warnings.warn(
@@ -208,7 +217,20 @@ class MembersRefiner(Refiner):
             if i + 1 < self.looks and rows.free.any():
                 chance = chances(look, scored, margin, rows, start, rng)
         votes = np.mean([one.own() for one in scored if one.name in TREES], axis=0)
-        self._place_cut(margin, votes, rows, start, randomness.numpy("prior"))
+        self._place_cut(margin, votes, rows, randomness.numpy("prior"), start)
+        others = np.setdiff1d(np.arange(len(Z)), kept, assume_unique=True)
+        scores = np.empty(len(Z))
+        scores[kept] = self.curve_(margin)
+        if len(others):
+            wide = None if start.wide is None else start.wide[others]
+            scores[others] = self._decided(Z[others], wide)
+        if start.prior_known and start.free.any():
+            ahead = known_cut(scores, start)
+            self.curve_.shift -= ahead
+            scores -= ahead
+        self.labels_ = start.pinned(expit(scores))
+        if rows.cross_fitted:
+            self.unseen_scores_ = scores
         return self
 
     def _scaled(self, Z: FloatArray) -> FloatArray:
@@ -245,8 +267,8 @@ class MembersRefiner(Refiner):
         margin: FloatArray,
         votes: FloatArray,
         rows: Rows,
-        start: RefinerInput,
         rng: np.random.Generator,
+        start: RefinerInput,
     ) -> None:
         """Settle the share, and turn margins into log-odds of being positive."""
         positive, unlabeled = margin[rows.positive], margin[rows.free]
@@ -276,12 +298,6 @@ class MembersRefiner(Refiner):
             else:
                 share, likely = found.estimate.prior_in_unlabeled, found.likely
         self.curve_ = Curve.through(positive, unlabeled, share, likely)
-        if start.prior_known and start.free.any():
-            self.curve_.shift -= known_cut(self.curve_(margin), start)
-        scores = self.curve_(margin)
-        self.labels_ = start.pinned(expit(scores))
-        if rows.cross_fitted:
-            self.unseen_scores_ = scores
 
     # --- answers ---------------------------------------------------------------------
 
@@ -297,7 +313,9 @@ class MembersRefiner(Refiner):
                 "These members also learned from the sparse form of the rows: pass it "
                 "as wide, or call decision_function of the whole model."
             )
-        Z = validate_embedding(self, X, reset=False)
+        return self._decided(validate_embedding(self, X, reset=False), wide)
+
+    def _decided(self, Z: FloatArray, wide: Any) -> FloatArray:
         found = []
         for at in range(0, len(Z), SCORED_AT_ONCE):
             some = slice(at, at + SCORED_AT_ONCE)
@@ -357,12 +375,20 @@ class Rows:
     grouped: bool
 
     @classmethod
-    def of(cls, Z: FloatArray, start: RefinerInput, rng: np.random.Generator) -> Self:
-        """Deal the rows into parts; no group is split."""
-        fold = deal_even_folds(start.positive, start.groups, FOLDS, rng)
-        grouped = start.groups is not None
-        known = start.positive, start.free, start.known_negative
-        return cls(Z, start.wide, *known, fold, grouped)
+    def of(
+        cls,
+        Z: FloatArray,
+        start: RefinerInput,
+        kept: IntArray,
+        rng: np.random.Generator,
+    ) -> Self:
+        """Deal some of the rows into parts; no group is split."""
+        positive, groups = start.positive[kept], start.groups
+        groups = None if groups is None else groups[kept]
+        fold = deal_even_folds(positive, groups, FOLDS, rng)
+        wide = None if start.wide is None else start.wide[kept]
+        known = positive, start.free[kept], start.known_negative[kept]
+        return cls(Z[kept], wide, *known, fold, groups is not None)
 
     @property
     def members(self) -> tuple[Member, ...]:
