@@ -22,6 +22,8 @@
     ├── CompileWarning                      training goes on uncompiled
     ├── PriorDisagreementWarning            estimates of the prior lie far apart
     ├── RoughPriorWarning                   the prior's interval is wide
+    ├── DoubtfulLabelsWarning               labels look random, or chosen
+    ├── WeakRankingWarning                  a simpler method ranks better
     ├── SelectionWarning                    fewer negatives than asked for
     └── UnusedInputWarning                  something given plays no part in the fit
 
@@ -109,6 +111,14 @@ class PriorDisagreementWarning(DensPUWarning):
 
 class RoughPriorWarning(DensPUWarning):
     """The estimated class prior has an interval so wide that the cut may be far off."""
+
+
+class DoubtfulLabelsWarning(DensPUWarning):
+    """Labels say nothing that can be seen, or are no random sample of the positives."""
+
+
+class WeakRankingWarning(DensPUWarning):
+    """Held-out positives stand higher by a simpler method."""
 
 
 class SelectionWarning(DensPUWarning):

@@ -89,13 +89,53 @@ def test_other_dates(tmp_path, text, form, day):
 
 
 def test_columns_without_use_are_left_out_and_told(tmp_path):
-    rows = "".join(f"{i},name{i},\n" for i in range(25))
+    rows = "".join(f"{i % 7},name{i},\n" for i in range(25))
     items = read_items(write(tmp_path / "t.csv", "a,who,nothing\n" + rows))
     assert items.X.columns == ["a"]
     assert "'who' is different in every row" in items.notes[0]
     assert "'nothing' is empty" in items.notes[1]
     with pytest.raises(InvalidInputError, match="no column to learn from"):
         read_items(tmp_path / "t.csv", columns={"a": "drop"})
+
+
+def test_a_column_that_counts_the_rows_is_left_out(tmp_path):
+    """Rising whole numbers, or all from one on; not those with gaps out of order."""
+    rng = np.random.default_rng(0)
+    rising, shuffled = np.cumsum(rng.integers(1, 9, 30)), rng.permutation(30)
+    columns = [rising, shuffled, shuffled * 2, np.repeat(rising[::2], 2), rising + 0.5]
+    lines = [
+        "a,b,c,d,e",
+        *(",".join(map(str, row)) for row in zip(*columns, strict=True)),
+    ]
+    path = write(tmp_path / "t.csv", "\n".join(lines))
+    items = read_items(path)
+    assert items.X.columns == ["c", "d", "e"]
+    assert ["'a' counts" in items.notes[0], "'b' counts" in items.notes[1]] == [
+        True
+    ] * 2
+    kept = read_items(path, columns={"a": "number"})
+    assert kept.X.columns == ["a", "c", "d", "e"]
+
+
+def test_a_column_of_texts_is_left_out_and_told(tmp_path):
+    rows = "".join(f"{i % 3},what a fine long day {3 * i // 4}\n" for i in range(40))
+    items = read_items(write(tmp_path / "t.csv", "a,said\n" + rows))
+    assert items.X.columns == ["a"]
+    assert "--text-column said" in items.notes[0]
+    few = "".join(f"{i % 3},what a fine long day {i % 5}\n" for i in range(40))
+    items = read_items(write(tmp_path / "few.csv", "a,said\n" + few))
+    assert items.X.columns == ["a", "said"]
+
+
+def test_none_is_a_value_among_words_and_a_gap_among_numbers(tmp_path):
+    path = write(tmp_path / "t.csv", "a,b,y\nnone,None,1\nwood,2,none\n,3,0\n")
+    items = read_items(path, label_column="y")
+    assert items.X["a"].tolist() == ["none", "wood", None]
+    assert column(items, "b")[1:] == [2, 3]
+    assert np.isnan(items.X["b"].tolist()[0])
+    assert items.labels.tolist() == [1, 0, 0]
+    again = read_items(write(tmp_path / "new.csv", "a,b\nnone,none\n"), like=items.plan)
+    assert again.X["a"].tolist() == ["none"]
 
 
 def test_kinds_can_be_set(table):

@@ -173,7 +173,7 @@ def test_json_cannot_end_its_script_and_is_still_the_same_data():
 def test_without_evaluation_the_page_says_so():
     found = text_of(*table_run(evaluated=False))
     assert "No labelled positives were held out" in found
-    assert "--holdout 0.2" in found
+    assert "--holdout folds" in found
     assert "the model has seen them" in found
 
 

@@ -117,7 +117,7 @@ def test_the_share_its_estimates_and_what_it_means_for_labels():
     assert "carry a label" not in " ".join(apart)
     (unknown,) = words.share_words(replace(facts, prior=Prior(), count=None))
     assert "not known" in unknown
-    assert list(words.share_lines(Prior())) == []
+    assert list(words.share_lines(replace(facts, prior=Prior()))) == []
 
 
 def test_warnings_come_once_and_failed_checks_before_others():
@@ -213,7 +213,8 @@ def test_lines_of_a_run_name_what_was_read_fitted_and_found():
         ("boundary", "density ratio on 1,412 embeddings · 2.0 s"),
         ("refining", "Mine · 2 rounds · 3.0 s"),
     ]
-    (line,) = words.share_lines(Prior(0.062, 0.046, 0.078, 0.9, "model"))
+    prior = Prior(0.062, 0.046, 0.078, 0.9, "model")
+    (line,) = words.share_lines(replace(run_of("table")[0], prior=prior))
     assert line[1] == "about 6.2 % of the unlabelled are positive (4.6 to 7.8)"
 
 
@@ -224,3 +225,45 @@ def items_of(n):
 
 def stage_lines(stage):
     return words.stage_lines(stage, 1412)
+
+
+def test_a_share_known_roughly_is_no_number():
+    """The most there can be, and what would tell."""
+    facts = replace(run_of("table")[0], n_unlabeled=1000, checks=[])
+    ends = {
+        (0.2, 0.1, 0.45): "About",
+        (0.2, 0.1, 0.55): "Cannot tell yet",
+        (0.1, 0.01, 0.15): "Cannot tell yet",
+    }
+    for (value, low, high), start in ends.items():
+        prior = Prior(value, low, high, 0.9, "model")
+        count = Count(*(1000 * share for share in (value, low, high)))
+        one = replace(facts, prior=prior, count=count)
+        told, helps = words.headline(one), words.what_helps(one)
+        assert told.startswith(start)
+        ((_, line),) = words.share_lines(one)
+        assert ("at most" in told) == ("at most" in line) == bool(helps)
+        if helps:
+            assert f"at most {1000 * high:.0f} and at least {1000 * low:.0f}" in told
+            assert "40 unlabelled rows" in helps
+
+
+def test_no_estimate_stands_alone_over_a_wide_interval():
+    facts = run_of("table")[0]
+
+    def shown(low, high):
+        recall = replace(facts.evaluation["recall"], value=1.0, low=low, high=high)
+        figures = {**facts.evaluation.figures, "recall": recall}
+        evaluation = replace(facts.evaluation, figures=figures)
+        one = replace(facts, evaluation=evaluation)
+        line = dict(words.result_lines(one, None))["result"]
+        return plain(words.sureness(one)[0][0]), line
+
+    assert shown(0.99, 1.0)[0] == "100 %"
+    assert shown(0.7, 1.0)[0] == "at least 70 %"
+    large, line = shown(0.5, 1.0)
+    assert large == "at least 50 %"
+    assert "recall at least 0.50" in line
+    large, line = shown(0.2, 1.0)
+    assert large == "cannot tell yet"
+    assert "recall cannot be told yet" in line

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import denspu
-from denspu.data import read_items
+from denspu.data import Items, read_items
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
-from denspu.report.words import result_lines
+from denspu.report.words import headline, result_lines, sureness
 from denspu.runs import RunOptions, fit_run, read_input
 from denspu.runs.fit import CHOSEN, COPY, KNOWN, STAGES
+from denspu.runs.reading import copies_together
 
 HEADER = ["item", "customer", "when", "size", "town", "hour", "label"]
 
@@ -384,3 +385,60 @@ def test_what_reading_shows_to_be_impossible_is_refused_before_the_fit(tmp_path)
     np.save(tmp_path / "p.npy", np.load(tmp_path / "p.npy")[:9])
     with pytest.raises(InvalidInputError, match="is chosen with held-out positives"):
         fit_run(options(tmp_path, threshold="prior", **pair))
+
+
+# --- who judges ----------------------------------------------------------------------
+
+
+def judged(tmp_path, **changes):
+    make_table(tmp_path / "t.csv")
+    return fit_run(options(tmp_path, **changes))
+
+
+def test_every_positive_judges_where_that_needs_no_second_fit(tmp_path):
+    facts, rows = judged(tmp_path, method="dens_pu")
+    assert facts.n_held_out == facts.n_positive == len(rows.positive)
+    assert facts.in_turn
+    assert facts.settings["holdout"] == "folds"
+    assert facts.evaluation.n_positive == facts.n_positive
+    # no positive joins U
+    assert facts.evaluation.n_unlabeled == facts.n_unlabeled
+    model = denspu.load(tmp_path / "run" / "model")
+    assert rows.score_positive.tolist() == model.evidence_.positive.tolist()
+
+
+def test_others_hold_a_fifth_out(tmp_path):
+    facts, _ = judged(tmp_path)
+    assert facts.settings["holdout"] == 0.2
+    assert 0 < facts.n_held_out < facts.n_positive / 2
+    facts, _ = judged(tmp_path, method="dens_pu", time="when", out=tmp_path / "later")
+    assert facts.settings["holdout"] == 0.2
+    with pytest.raises(InvalidParameterError, match="holdout='folds'"):
+        judged(tmp_path, holdout="folds", time="when", out=tmp_path / "no")
+
+
+def test_copies_among_positives_are_judged_together():
+    rows = np.arange(12, dtype=np.float64).reshape(6, 2)
+    rows[4] = rows[1]
+    P = Items("embedding", rows, [f"p{i}" for i in range(6)], "P", {})
+    names = copies_together(P, 3)
+    assert names[1] == names[4]
+    assert len(set(names)) == 8
+    assert copies_together(P.take(np.arange(6) != 4), 3) is None
+
+
+def test_labels_strewn_over_all_rows_are_told_first(tmp_path):
+    rng = np.random.default_rng(0)
+    label = np.zeros(160, dtype=int)
+    label[rng.choice(160, 30, replace=False)] = 1
+    noise = rng.normal(size=(160, 2))
+    lines = [f"{a:.3f},{b:.3f},{y}" for (a, b), y in zip(noise, label, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,label", *lines]))
+    facts, _ = fit_run(options(tmp_path, method="dens_pu", id_column=None))
+    failed = [check for check in facts.checks if check.ok is False]
+    assert "labels tell something" in [check.name for check in failed]
+    assert "look random" in headline(facts)
+    assert not sureness(facts)
+    told = [line for line in result_lines(facts, None) if line[0] == "warning"]
+    assert "look random" in told[0][1]
+    assert len(told) == len(set(told))

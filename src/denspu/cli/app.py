@@ -60,7 +60,7 @@ app.add_typer(bench_app, name="bench")
 
 def takes(cls: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a verb an option for each field of a class, in place of its ``**given``."""
-    hints = get_type_hints(cls, localns={"Source": Path})
+    hints = get_type_hints(cls, localns={"Source": Path, "HoldOut": str})
     options = []
     for one in fields(cls):
         if not one.metadata:
@@ -139,6 +139,8 @@ def fit(
     given["columns"] = _pairs("--columns", given["columns"])
     settings = _pairs("--set", given["settings"])
     given["settings"] = {name: _value(text) for name, text in settings.items()}
+    if given["holdout"] is not None:
+        given["holdout"] = _value(given["holdout"])
     options = RunOptions(
         **given, verbose=int(not quiet), command=shlex.join(["denspu", *sys.argv[1:]])
     )

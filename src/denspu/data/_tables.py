@@ -42,6 +42,8 @@ TABLE_SUFFIXES = frozenset({".csv", ".tsv", ".tab"}) | PARQUET_SUFFIXES
 GAPS = frozenset(
     ("", "#n/a", "n/a", "na", "nan", "-nan", "null", "none", "<na>", "#na", "?")
 )
+NONE = "none"
+"""A gap among numbers and dates; a value of its own in a category."""
 POSITIVE = frozenset({"1", "1.0", "true"})
 UNLABELED = frozenset({"0", "0.0", "-1", "-1.0", "false"})
 
@@ -64,6 +66,8 @@ class RawTable:
     """Number of each row in the file, from 1, the header not counted."""
     skipped: list[Skipped] = field(default_factory=list)
     decimal_comma: bool = False
+    nones: dict[str, dict[int, str]] = field(default_factory=dict)
+    """Gaps that are written as a word, which is a value in a category: by column."""
 
     @property
     def names(self) -> list[str]:
@@ -165,7 +169,12 @@ def _csv_table(
         name: [None if cell.strip().lower() in GAPS else cell for cell in column]
         for name, column in zip(header, by_column, strict=True)
     }
-    return RawTable(source, columns, {}, numbers, skipped), more
+    table = RawTable(source, columns, {}, numbers, skipped)
+    for place, name in enumerate(header):
+        gaps = [i for i, value in enumerate(columns[name]) if value is None]
+        words = {i: cells[i][place].strip() for i in gaps}
+        table.nones[name] = {i: w for i, w in words.items() if w.lower() == NONE}
+    return table, more
 
 
 @contextmanager

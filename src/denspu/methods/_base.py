@@ -37,6 +37,7 @@ from denspu._parameters import (
     check_parameters,
     setting,
 )
+from denspu._progress import many
 from denspu._random import Randomness
 from denspu._registry import (
     give_time,
@@ -295,6 +296,15 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
             self.threshold_ = float(target)
             return self
         choice = choose(self._known_evidence(), rule, target)
+        if rule == "recall" and choice.n_called == len(self.evidence_.unlabeled):
+            warnings.warn(
+                f"recall={target:g} calls every unlabelled row positive: with "
+                f"{many(len(self.evidence_.positive), 'held-out positive')} no higher "
+                "cut can promise it. Ask for a lower recall, give a budget (top), or "
+                "label more positives.",
+                DegenerateFitWarning,
+                stacklevel=2,
+            )
         self.threshold_choice_ = choice
         self.threshold_ = choice.threshold
         return self
@@ -423,6 +433,10 @@ class PUClassifier(ClassifierMixin, Configured, ABC):
     def _learns_from_known_negatives(self) -> bool:
         """Tell whether a fit with these settings does."""
         return bool(self.about.uses_known_negatives)
+
+    def _keeps_fair_scores(self, kind: str) -> bool:
+        """Tell whether a fit on such data scores its rows by models without them."""
+        return False
 
     def _check_prior(self, data: PUInput) -> None:
         """Refuse a given prior that the labels contradict, before anything is lost."""

@@ -43,6 +43,7 @@ from denspu.density import Midpoint, NoDensity
 from denspu.detectors import DensityRatio, IsolationForest
 from denspu.encoders import CAEEncoder
 from denspu.exceptions import InvalidParameterError, UnusedInputWarning
+from denspu.methods._alarms import alarms
 from denspu.methods._base import EncoderPU, fit_encoder
 from denspu.methods._boundary import (
     FOLDS,
@@ -102,6 +103,7 @@ FORGOTTEN = (
     "labels_",
     "unseen_scores_",
     "prior_estimates_",
+    "checks_",
     "prior_",
     "prior_in_unlabeled_",
     "prior_interval_",
@@ -137,6 +139,9 @@ class DensPU(EncoderPU):
         the refiner has such (``members``, ``embedding``).
     prior_estimates_ : dict
         What each estimator read off these scores, where the refiner asked them.
+    checks_ : tuple
+        What speaks against the fit, or does not: ``name``, ``ok`` and ``sentence``.
+        What failed has also warned.
     prior_, prior_in_unlabeled_, prior_interval_ : float, float, pair
         Share of positives in all rows, and inside U with its interval, estimated or as
         given.
@@ -279,9 +284,26 @@ class DensPU(EncoderPU):
             if hasattr(self.refiner_, own):
                 setattr(self, name, getattr(self.refiner_, own))
         self._remember(share)
+        self.checks_ = alarms(
+            self.refiner_,
+            Z,
+            data,
+            getattr(self, "unseen_scores_", None),
+            share.to("open").value,
+            randomness.numpy("alarms"),
+        )
 
     def _learns_from_prior(self) -> bool:
         return not takes_papers_ending(self)
+
+    def _keeps_fair_scores(self, kind: str) -> bool:
+        if takes_papers_ending(self):
+            return False
+        if _is_given(self, "refiner"):
+            refiner = resolve_part(self.refiner, "refiner", argument="refiner")
+            return isinstance(refiner, MembersRefiner | EmbeddingRefiner)
+        on_gpu = str(resolve_device(self.device)).startswith("cuda")
+        return not (on_gpu and kind_of(kind).input_kind == "image")
 
     def _check_prior(self, data: PUInput) -> None:
         self._known_share(data)

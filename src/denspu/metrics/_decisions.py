@@ -657,12 +657,18 @@ def trivial_check(
     auc = roc_auc_score(np.r_[np.ones(len(P)), np.zeros(len(U))], ranks)
     error = np.sqrt((len(P) + len(U) + 1) / (12 * len(P) * len(U)))
     if norm.sf((auc - 0.5) / error) > level:
-        return TrivialCheck(
-            "chance",
+        told = (
             f"Held-out positives score no higher than the unlabelled (AUC {auc:.3f}): "
-            "the model has learned nothing that can be seen, or there are too few "
-            "positives to see it.",
+            "the model has learned nothing that can be seen."
         )
+        luck = 0.5 + norm.isf(level) * error
+        if auc > 0.5 + error:
+            told = (
+                f"{many(len(P), 'held-out positive')} {does(len(P), 'is', 'are')} too "
+                "few to tell whether the model has learned anything: the AUC is "
+                f"{auc:.3f}, and chance alone reaches {luck:.3f}. Label more positives."
+            )
+        return TrivialCheck("chance", told)
     return TrivialCheck(None, "The model is not trivial.")
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.sparse import issparse
 from scipy.special import expit, logit
+from scipy.stats import mannwhitneyu
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
@@ -150,6 +151,12 @@ class MembersRefiner(Refiner):
     evidence_ : list of dict
         For each look and member: the mean share of U that a labelled positive leaves
         below it, scored by bags without it, and whether the member was kept.
+    lead_ : dict
+        How much higher labelled positives stand among U than they do by the trees
+        alone and by the boundary, in the mean, with its standard error.
+    luck_ : float
+        How often labels strewn at random over P and U would rank held-out positives so
+        high; only where rows could be left out.
     """
 
     about = About(key="members", uses_known_negatives=True)
@@ -231,6 +238,7 @@ class MembersRefiner(Refiner):
         self.labels_ = start.pinned(expit(scores))
         if rows.cross_fitted:
             self.unseen_scores_ = scores
+        self._compare(margin, start.scores[kept], taken[0][1], rows)
         return self
 
     def _scaled(self, Z: FloatArray) -> FloatArray:
@@ -298,6 +306,29 @@ class MembersRefiner(Refiner):
             else:
                 share, likely = found.estimate.prior_in_unlabeled, found.likely
         self.curve_ = Curve.through(positive, unlabeled, share, likely)
+
+    def _compare(
+        self,
+        margin: FloatArray,
+        boundary: FloatArray,
+        scored: list[Scored],
+        rows: Rows,
+    ) -> None:
+        """Compare the ranking of P with that by simpler scores, and with luck."""
+        for name in ("lead_", "luck_"):
+            forget(self, name)
+        if not (rows.cross_fitted and rows.free.any()):
+            return
+
+        def places(scores: FloatArray) -> FloatArray:
+            return Places.among(scores[rows.free])(scores[rows.positive])
+
+        rivals = {"boundary": places(boundary)}
+        trees = (one for one in scored if one.name == "trees")
+        rivals |= {one.name: places_of(one, rows) for one in trees}
+        ours = places(margin)
+        self.lead_ = {name: lead(ours - other) for name, other in rivals.items()}
+        self.luck_ = luck(margin, rows)
 
     # --- answers ---------------------------------------------------------------------
 
@@ -582,13 +613,7 @@ def take_look(
     positive hard for all members does not count.
     """
     places = {one.name: Places.among(one.own()[rows.judged]) for one in scored}
-    own = np.empty((len(scored), len(rows.positive)))
-    for one, place in zip(scored, own, strict=True):
-        for part in range(rows.folds):
-            scores = one.own(part)
-            here = rows.positive & (rows.fold == part)
-            place[here] = Places.among(scores[rows.judged])(scores[here])
-    own = own[:, rows.positive]
+    own = np.stack([places_of(one, rows) for one in scored])
     kept = np.ones(len(scored), dtype=bool)
     if rows.cross_fitted and not keep_all:
         behind = own[own.mean(axis=1).argmax()] - own
@@ -602,6 +627,16 @@ def take_look(
     chosen = [one for one, stays in zip(scored, kept, strict=True) if stays]
     learners = {one.name: one.learners for one in chosen}
     return Look(learners, {name: places[name] for name in learners}), facts
+
+
+def places_of(one: Scored, rows: Rows) -> FloatArray:
+    """Return where each positive stands among U by a member's bags without it."""
+    place = np.empty(len(rows.positive))
+    for part in range(rows.folds):
+        scores = one.own(part)
+        here = rows.positive & (rows.fold == part)
+        place[here] = Places.among(scores[rows.judged])(scores[here])
+    return place[rows.positive]
 
 
 def fair_margins(taken: list[tuple[Look, list[Scored]]], rows: Rows) -> FloatArray:
@@ -633,6 +668,26 @@ def fair_margins(taken: list[tuple[Look, list[Scored]]], rows: Rows) -> FloatArr
         at = place * len(ordered) - 0.5
         margin[here] = np.interp(at, np.arange(len(ordered)), ordered)
     return margin
+
+
+def lead(ahead: FloatArray) -> tuple[float, float]:
+    """Return the mean of paired differences and its standard error."""
+    return float(ahead.mean()), float(ahead.std(ddof=1) / np.sqrt(len(ahead)))
+
+
+def luck(margin: FloatArray, rows: Rows) -> float:
+    """Return how often labels that say nothing would rank held-out positives so high.
+
+    Each part of P is compared with U by bags without it: a rank sum, exact whatever the
+    bags have learned. The parts depend on each other, so Cauchy's rule joins them.
+    """
+    chances = []
+    for part in range(rows.folds):
+        here = margin[rows.positive & (rows.fold == part)]
+        found = mannwhitneyu(here, margin[rows.free], alternative="greater")
+        chances.append(np.clip(found.pvalue, SURE, 1 - SURE))
+    joined = np.tan((0.5 - np.array(chances)) * np.pi).mean()
+    return float(0.5 - np.arctan(joined) / np.pi)
 
 
 def chances(

@@ -243,7 +243,7 @@ def galleries(facts: RunFacts, rows: RunRows, shower: Shower) -> list[dict[str, 
             "nearest to the threshold comes first."
             + (
                 " The call follows the threshold and the chance is an estimate of its "
-                "own; where they contradict each other, trust neither."
+                "own; where they contradict each other, only a look decides."
                 if at_odds.any()
                 else ""
             ),
@@ -287,7 +287,8 @@ def _card(rows: RunRows, shower: Shower, i: int, labelled: bool) -> dict[str, An
     if labelled:
         items, score = rows.positive, rows.score_positive[i]
         known = {"chance": "", "decision": "labelled"}
-        known["stage"] = "held out" if rows.held_out[i] else ""
+        apart = rows.held_out[i] and not rows.held_out.all()
+        known["stage"] = "held out" if apart else ""
     else:
         items, score = rows.unlabeled, rows.score_unlabeled[i]
         known = {

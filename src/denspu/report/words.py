@@ -52,6 +52,17 @@ PARTS = {
 }
 """Parts as people may call them."""
 
+UNSURE, UNKNOWN = 0.4, 0.7
+"""Widths of an interval from which only its low end is told, and from which nothing."""
+ALL = 0.98
+"""An estimate above it is told only where its interval is as narrow."""
+FACTOR = 10
+"""A share known no better than within this factor is not told as a number."""
+TELLING = "labels tell something"
+"""The check without which no number holds."""
+REVIEWED = 40
+"""Items drawn at random whose review tells the share well enough to go on."""
+
 FROM = {
     "given": "by the share you gave",
     "model": "as the method estimates",
@@ -98,10 +109,12 @@ def _last(source: Any) -> str:
 
 def fitting(method: str, data: RunData, held: BoolArray) -> str:
     """Return what is about to be fitted."""
-    n = len(data.P) - int(held.sum())
+    n = len(data.P) if held.all() else int((~held).sum())
     rows = len(data.U) - int(data.is_copy.sum())
     parts = [f"{method} on {many(n, 'labelled positive')} and {rows:,} unlabelled"]
-    if held.any():
+    if held.all():
+        parts.append("each judges it once")
+    elif held.any():
         parts.append(f"{many(int(held.sum()), 'positive')} held out to judge it")
     return " · ".join(parts)
 
@@ -139,35 +152,72 @@ def part(name: str) -> str:
     return PARTS.get(name, name)
 
 
-def share_lines(prior: Prior) -> Iterator[Line]:
+def share_lines(facts: RunFacts) -> Iterator[Line]:
     """Yield how many of the unlabelled are positive, if that is known."""
-    if prior.value is None or prior.low is None or prior.high is None:
+    prior = facts.prior
+    if (
+        labels_look_random(facts)
+        or prior.value is None
+        or prior.low is None
+        or prior.high is None
+    ):
         return
     around = f" ({digits(prior.low)} to {digits(prior.high)})"
     if prior.low == prior.high:
         around = ", by the share you gave"
     told = f"about {digits(prior.value)} % of the unlabelled are positive{around}"
+    if too_wide(prior):
+        told = (
+            f"cannot tell yet how many are positive: at most {digits(prior.high)} % of "
+            "the unlabelled, if the labelled ones are a random sample of the positives"
+        )
     yield "share", told
+
+
+def too_wide(prior: Prior) -> bool:
+    """Tell whether a share is known so roughly that no number stands for it."""
+    if prior.given or prior.low is None or prior.high is None:
+        return False
+    return prior.high - prior.low > UNSURE or prior.high > FACTOR * prior.low
+
+
+def labels_look_random(facts: RunFacts) -> bool:
+    """Tell whether nothing shows that the labels say anything."""
+    return any(c.name == TELLING and c.ok is False for c in facts.checks)
 
 
 def result_lines(facts: RunFacts, report: Path | None) -> Iterator[Line]:
     """Yield the outcome, the warnings, and what to open."""
     parts = [f"{facts.n_called:,} of {facts.n_unlabeled:,} called positive"]
-    if facts.evaluation is not None:
+    if labels_look_random(facts):
+        parts.append("no number holds, since the labels look random")
+    elif facts.evaluation is not None:
         recall, precision = (facts.evaluation[k] for k in ("recall", "precision"))
         parts.append(f"estimated recall {_between(recall)}")
         if not precision.note:
             parts.append(f"precision {_between(precision)}")
     yield "result", " · ".join(parts)
     failed = [f"{c.sentence} {c.detail}".strip() for c in facts.checks if c.ok is False]
-    for sentence in dict.fromkeys([*facts.warnings, *failed]):
+    first = [c.sentence for c in facts.checks if c.name == TELLING and c.ok is False]
+    for sentence in dict.fromkeys([*first, *facts.warnings, *failed]):
         yield "warning", sentence
     if report is not None:
         yield "open", str(report)
 
 
 def _between(figure: Figure) -> str:
-    return f"{figure.value:.2f} ({figure.low:.2f} to {figure.high:.2f})"
+    around = f"({figure.low:.2f} to {figure.high:.2f})"
+    if figure.high - figure.low > UNKNOWN:
+        return f"cannot be told yet {around}"
+    if _only_low_end(figure):
+        return f"at least {figure.low:.2f} {around}"
+    return f"about {figure.value:.2f} {around}"
+
+
+def _only_low_end(figure: Figure) -> bool:
+    """Tell whether an estimate says more than is known: nothing is all from few."""
+    width = figure.high - figure.low
+    return width > UNSURE or (figure.value > ALL and width > 1 - ALL)
 
 
 # --- on the first screen ------------------------------------------------------------
@@ -182,12 +232,27 @@ def headline(facts: RunFacts) -> str:
     if facts.count is None:
         called = f"{whole(facts.n_called)} of your {whole(n)} unlabelled {things}"
         return f"{called} are called positive."
+    if labels_look_random(facts):
+        return (
+            f"The labels look random: nothing shows which of your {whole(n)} "
+            f"unlabelled {things} are positive."
+        )
     count = facts.count
     about, between = count_range(count.value, count.low, count.high)
     if round(count.value) < 1:
         return (
             f"Probably none of your {whole(n)} unlabelled {things} is positive "
             f"({between})."
+        )
+    if too_wide(facts.prior):
+        most, least = (whole(round(end)) for end in (count.high, count.low))
+        ends = f"at most {most}"
+        if round(count.low) >= 1:
+            ends += f" and at least {least}"
+        return (
+            f"Cannot tell yet how many of your {whole(n)} unlabelled {things} are "
+            f"positive: {ends}, if the labelled ones are a random sample of the "
+            "positives."
         )
     are = does(round(count.value), "is", "are")
     what = f"{about} of your {whole(n)} unlabelled {things} {are} positive"
@@ -211,9 +276,24 @@ def calls(facts: RunFacts) -> str:
     return f"{whole(n)} of them {are} called positive. {told} {means}"
 
 
+def what_helps(facts: RunFacts) -> str:
+    """Return what would tell how many are positive, where that is not known."""
+    if facts.count is None or not too_wide(facts.prior) or labels_look_random(facts):
+        return ""
+    n = min(REVIEWED, facts.n_unlabeled)
+    return (
+        f"What would help: look at {n} unlabelled {noun(facts.kind, n)} drawn at "
+        "random, and pass the share of positives among them as "
+        "`--prior-in-unlabeled`. Or label more positives."
+    )
+
+
 def sureness(facts: RunFacts) -> list[tuple[str, str, str]]:
-    """Return how sure the answers are: value, of what, and interval."""
-    if facts.evaluation is None:
+    """Return how sure the answers are: value, of what, and interval.
+
+    No estimate stands alone where its interval is wide.
+    """
+    if facts.evaluation is None or labels_look_random(facts):
         return []
     n = facts.n_called
     called = "of the one call" if n == 1 else f"of the {whole(n)} calls"
@@ -223,25 +303,38 @@ def sureness(facts: RunFacts) -> list[tuple[str, str, str]]:
     }
     found = {key: facts.evaluation[key] for key in words}
     return [
-        (estimate(one.value), words[key], percent_range(one.low, one.high))
+        (_as_sure_as(one), words[key], percent_range(one.low, one.high))
         for key, one in found.items()
         if is_number(one.value) and (n or key == "recall")
     ]
 
 
+def _as_sure_as(figure: Figure) -> str:
+    if figure.high - figure.low > UNKNOWN:
+        return "cannot tell yet"
+    if _only_low_end(figure):
+        return f"at least {percent(figure.low)}"
+    return estimate(figure.value)
+
+
 def basis(facts: RunFacts) -> str:
     """Return what the first figures rest on."""
+    if labels_look_random(facts):
+        return "Not at all: no figure holds while the labels look random."
     if facts.evaluation is None:
         return (
             "No labelled positives were held out, so nobody can say how many of these "
             "calls are right. Run again with a hold-out to find out."
         )
     n = facts.n_held_out
-    were = does(n, "that was", "that were")
+    how = f"{does(n, 'that was', 'that were')} mixed into the unlabelled "
+    how += f"{noun(facts.kind)} as a test"
+    if facts.in_turn:
+        how = "each scored by a model that has not seen it"
+    told = f"{many(n, 'labelled positive')}{', ' if facts.in_turn else ' '}{how}"
     given = ", if the share you gave is right" if facts.prior.given else ""
     return (
-        f"Estimated from {many(n, 'labelled positive')} {were} mixed into the "
-        f"unlabelled {noun(facts.kind)} as a test. The ranges should hold the truth "
+        f"Estimated from {told}. The ranges should hold the truth "
         f"{round(100 * facts.evaluation.level)} times out of 100{given}."
     )
 
@@ -292,6 +385,9 @@ def look_first(facts: RunFacts, shown: Mapping[str, int]) -> dict[str, str]:
 # --- checks and lists ---------------------------------------------------------------
 
 TITLES = {
+    "labels tell something": "Do the labels say anything?",
+    "ranking": "Is a simpler ranking as good?",
+    "labels alike": "Are the labelled positives too alike?",
     "labels at random": "Are the labelled positives typical?",
     "trivial model": "Does the model tell anything apart?",
     "shortcut": "Could the model cheat?",
@@ -338,11 +434,12 @@ LISTS = {
         "list of declared negatives, too.",
     ),
     "positives that let few negatives in": (
-        "{things} to take as positive",
+        "{things} that score above most negatives",
         "",
         "Of all negatives, on average at most {level} are on this list, if positives "
-        "tend to score higher. This controls the list of declared positives; the "
-        "unlabelled {others} stand in for the negatives, which makes it cautious.",
+        "tend to score higher. How many of the list are positive is not said. This "
+        "controls the list of declared positives; the unlabelled {others} stand in for "
+        "the negatives, which makes it cautious.",
     ),
 }
 """What a list is for, under which condition, and its promise."""
@@ -417,12 +514,19 @@ def share_words(facts: RunFacts) -> list[str]:
     if prior.value is None:
         return ["How many of the unlabelled items are positive is not known."]
     around = ""
+    wide = too_wide(prior)
     if prior.low != prior.high:
         around = f" ({percent_range(prior.low, prior.high)})"
     told = [
         f"About {percent(prior.value)} of the unlabelled {noun(facts.kind)} are "
         f"positive{around}, {FROM[str(prior.source)]}."
     ]
+    if wide:
+        told = [
+            f"That cannot be told yet: {percent_range(prior.low, prior.high)}, if the "
+            f"labelled {noun(facts.kind)} are a random sample of the positives. "
+            f"{what_helps(facts)}".strip()
+        ]
     values = list(prior.estimates.values())
     if len(values) > 1:
         low, high = min(values), max(values)
@@ -436,7 +540,13 @@ def share_words(facts: RunFacts) -> list[str]:
             if far
             else "They agree well enough."
         )
-    if facts.scenario == "one-sample" and facts.count is not None:
+        if prior.source == "model" and not low <= prior.value <= high:
+            what = "less" if prior.value < low else "more"
+            told.append(
+                "The share follows what such estimates have meant where the truth was "
+                f"known: {what} than they say."
+            )
+    if facts.scenario == "one-sample" and facts.count is not None and not wide:
         # Nothing in the data tells labels that were not given at random; whoever gave
         # them knows whether this can be.
         labelled = facts.n_positive / (facts.n_positive + facts.count.value)

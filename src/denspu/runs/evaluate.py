@@ -298,13 +298,14 @@ def _careful(
     elif n_positive and n_negative:
         share = _wilson("share", n_positive, found.n_matched, found.level)
         low, high = around
+        all_known = found.n_matched == found.n_items
         if share.high < low or high < share.low:
+            more = "" if all_known else "; label items drawn at random to compare all"
             told.append(
                 f"{share.value:.1%} of the labelled items are positive, and the model "
                 f"expects {found.prior_in_unlabeled:.1%} ({low:.1%} to {high:.1%}): "
                 "accuracy, precision, f1, average_precision and lift move with that "
-                "share. Compare recall, balanced_accuracy and roc_auc; label items "
-                "drawn at random to compare all."
+                f"share. Compare recall, balanced_accuracy and roc_auc{more}."
             )
     failed = [one.name for one in found.figures.values() if one.held is False]
     if failed:

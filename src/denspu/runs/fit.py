@@ -54,13 +54,21 @@ from denspu.runs.folder import (
     write_run,
 )
 from denspu.runs.options import (
+    FOLDS,
     RunOptions,
     build_method,
     check_options,
     given_share,
     scenario_of,
+    settled,
 )
-from denspu.runs.reading import RunData, hold_out, read_run, reading_arguments
+from denspu.runs.reading import (
+    RunData,
+    copies_together,
+    hold_out,
+    read_run,
+    reading_arguments,
+)
 from denspu.runs.why import names_of_positives, with_reasons
 from denspu.training import History
 
@@ -137,7 +145,7 @@ def fit_run(
             rows, tells = with_reasons(run.model, rows)
             run.seconds["why"] = time.perf_counter() - start
             facts = replace(_facts(run, rows, Z), tells=tells)
-        for word, sentence in words.share_lines(facts.prior):
+        for word, sentence in words.share_lines(facts):
             tell(word, sentence)
         write_run(
             options.target,
@@ -167,10 +175,10 @@ class _Run:
     X: Any
     """P, and the items of U that are no copies."""
     y: IntArray
-    named: dict[str, NDArray[Any] | None]
+    named: dict[str, Any]
     """What is known of the rows of X, by the argument of ``fit``."""
     held: BoolArray
-    """Labelled positives that are held out."""
+    """Labelled positives that judge the fit: all of them with folds."""
     held_told: str
     """How they were chosen, or why there are none."""
     share: float | None
@@ -188,9 +196,13 @@ def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -
     data = read_run(options)
     seconds = {"read": time.perf_counter() - began}
     tell("reading", words.reading(data, options))
+    for note in dict.fromkeys([*data.P.notes, *data.U.notes]):
+        tell("note", note)
+    method = build_method(entry, options)
+    options = settled(options, method, data.P.kind, data.can_fold)
     held, told = hold_out(
         data.P,
-        options.holdout,
+        options.holdout or 0,
         groups=None if data.groups is None else data.groups[0],
         times=data.times,
         seed=options.seed,
@@ -213,6 +225,8 @@ def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -
     groups = None
     if data.groups is not None:
         groups = np.concatenate([data.groups[0], data.groups[1][left]])
+    elif options.holdout == FOLDS and held.any():
+        groups = copies_together(data.P, len(y) - len(data.P))
     key = key_of(X, y, mask, known, groups, options.told())
     if options.prior is not None:
         tell("note", words.prior_note(options.prior))
@@ -229,10 +243,10 @@ def _prepared(entry: Entry, options: RunOptions, work: WorkFolder, tell: Tell) -
     if work.useful:
         tell("resuming", words.resuming(work.belongs_to(key), work.path))
     work.begin(key)
-    named = {
+    named: dict[str, Any] = {
         "known_negative": known if known.any() else None,
         "groups": groups,
-        "holdout": mask if held.any() else None,
+        "holdout": None if not held.any() else FOLDS if held.all() else mask,
     }
     given = None if share is None else share.value
     return _Run(
@@ -256,7 +270,8 @@ def _fit(run: _Run, tell: Tell) -> None:
         if run.share is not None:
             evidence = with_prior(evidence, run.share)
         run.model.evidence_ = evidence
-        run.model.calibrate()
+        if not hasattr(run.model, "prior_estimates_"):  # its log-odds hold already
+            run.model.calibrate()
         if run.options.wish is not None:
             run.model.set_threshold(**run.options.wish.arguments)
 
@@ -371,8 +386,11 @@ def _judged(run: _Run, Z: Embeddings) -> dict[str, Any]:
     checks = [Check("shortcut", False, told) for told in data.shortcuts] or [
         Check("shortcut", True, "No fact about the files alone gives the labels away.")
     ]
+    alarms = getattr(model, "checks_", ())
+    made = [Check(one.name, one.ok, one.sentence) for one in alarms]
     evidence = getattr(model, "evidence_", None)
     if evidence is None:
+        checks = made + checks
         return {"evaluation": None, "sensitivity": [], "checks": checks, "lists": []}
     P, U = evidence.positive, evidence.unlabeled
     share = evidence.prior_in_unlabeled
@@ -389,6 +407,7 @@ def _judged(run: _Run, Z: Embeddings) -> dict[str, Any]:
     )
     trivial = trivial_check(P, U, prior_in_unlabeled=share, threshold=model.threshold_)
     checks = [
+        *made,
         Check(
             "labels at random",
             not scar.doubtful if scar.tests else None,
@@ -468,10 +487,13 @@ def rows_of(model: Any, data: RunData, held: BoolArray, Z: Embeddings) -> RunRow
     score_U = np.array(model.decision_function(U.X), dtype=np.float64)
     unseen = getattr(model, "unseen_scores_", None)  # by models that have not seen them
     if unseen is None:
-        score_P = np.asarray(model.decision_function(P.X), dtype=np.float64)
+        score_P = np.array(model.decision_function(P.X), dtype=np.float64)
     else:
-        score_P = unseen[: len(P)]
+        score_P = np.array(unseen[: len(P)])
         score_U[~data.is_copy] = unseen[len(P) :]  # copies took no part in the fit
+    evidence = getattr(model, "evidence_", None)
+    if evidence is not None:  # positives judged by models without them
+        score_P[evidence.held_out] = evidence.positive
     probability = getattr(model, "posterior_", expit)(score_U)
     called = score_U > model.threshold_
     known = (data.is_copy, data.known_negative)

@@ -35,6 +35,7 @@ from denspu._typing import BoolArray, FloatArray, IntArray
 from denspu.data._reading import require_pyarrow
 from denspu.data.kinds import Items
 from denspu.exceptions import ModelFileError, RunFolderError
+from denspu.methods._alarms import AlarmName
 from denspu.methods._base import ENCODER, TRAINING
 from denspu.metrics import PUReport
 from denspu.persistence import load_extra, save
@@ -108,7 +109,7 @@ class IfShare:
 class Check:
     """One doubt, or its absence."""
 
-    name: Literal["labels at random", "trivial model", "shortcut"]
+    name: Literal["labels at random", "trivial model", "shortcut"] | AlarmName
     ok: bool | None
     """None where nothing could be seen."""
     sentence: str
@@ -190,7 +191,7 @@ class RunFacts:
     n_positive: int
     """Labelled positives that were read."""
     n_held_out: int
-    """Of them, kept from the fit for evaluation."""
+    """Of them, those that judge the fit: kept from it, or all of them in turn."""
     n_unlabeled: int
     n_called: int
     """Unlabelled items above the threshold."""
@@ -214,6 +215,11 @@ class RunFacts:
     """The strongest first; empty for pictures, embeddings, and methods without an
     embedding."""
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether every labelled positive was judged by a model without it."""
+        return self.n_held_out == self.n_positive
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         found = asdict(replace(self, evaluation=None))
@@ -231,7 +237,7 @@ class RunRows:
     unlabeled: Items
     score_positive: FloatArray
     held_out: BoolArray
-    """Mask over ``positive``."""
+    """Mask over ``positive``: who judges the fit; all of them in turn with folds."""
     score_unlabeled: FloatArray
     probability: FloatArray
     """P(y = 1) of each unlabelled item."""

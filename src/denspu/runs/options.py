@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from denspu._typing import Scenario
 
 Source = str | os.PathLike[str]
+HoldOut = str | float
+FOLDS, FIFTH = "folds", 0.2
 
 RULES = ("prior", "recall", "precision", "top")
 SCENARIOS = ("one-sample", "two-sample")
@@ -124,8 +126,12 @@ class RunOptions:
     prior_in_unlabeled: float | None = option(
         None, "In its place: the share among the unlabelled alone."
     )
-    holdout: float = option(
-        0.2, "Share of the positives kept from the fit to judge it."
+    holdout: HoldOut | None = option(
+        None,
+        "folds: every positive is judged once, by a model without it; or a share kept "
+        "from the fit to judge it; 0 for none. By default folds where the method needs "
+        "no second fit for it, and 0.2 elsewhere or with --time.",
+        metavar="folds|SHARE",
     )
     threshold: str | None = option(
         None, f"{HOW_THRESHOLD}; by default the method's own cut.", metavar="RULE"
@@ -160,12 +166,13 @@ class RunOptions:
         """Return what differs from the defaults, as plain data."""
         usual = {one.name: one.default for one in fields(self)}
         quiet = ("command", "verbose", "overwrite", "out", *NAMED_SOURCES)
-        always = ("method", "scenario", "holdout", "seed", "device")
+        always = ("method", "scenario", "seed", "device")
         told = {
             name: os.fspath(value) if isinstance(value, os.PathLike) else value
             for name, value in asdict(self).items()
             if name in always or (name not in quiet and value and value != usual[name])
         }
+        told["holdout"] = self.holdout  # 0 says something too
         # tells run folders of versions whose prior was the share inside U
         return told | ({} if self.prior is None else {"prior_of": "all items"})
 
@@ -235,8 +242,12 @@ def check_options(options: RunOptions) -> Entry:
         f"scenario={scenario!r} is not for {entry.key}: it holds for {entry.scenario} "
         "data alone. Choose another method; `denspu list --kind method` names "
         "them.": entry.scenario not in ("any", scenario),
-        f"holdout={holdout!r} must be a share above 0 and below 1, or 0 to hold "
-        "nothing out.": holdout != 0 and not share.allows(holdout),
+        f"holdout={holdout!r} must be 'folds', a share above 0 and below 1, or 0 to "
+        "hold nothing out.": holdout not in (None, FOLDS, 0)
+        and not share.allows(holdout),
+        f"holdout='folds' judges every positive once, and time={options.time!r} asks "
+        "for the latest. Give a share, or leave out one of the two.": holdout == FOLDS
+        and options.time is not None,
         f"prior={options.prior!r} and prior_in_unlabeled="
         f"{options.prior_in_unlabeled!r} say the same thing. Give one of "
         "them.": None not in shares.values(),
@@ -281,6 +292,20 @@ def _wrong_sources(options: RunOptions) -> dict[str, bool]:
         "the source says who is who; leave it out.": table is None
         and column is not None,
     }
+
+
+def settled(
+    options: RunOptions, method: Any, kind: str, can_fold: bool = True
+) -> RunOptions:
+    """Return the options with who judges the fit, chosen where it was left open.
+
+    Folds cost nothing where the method keeps scores of its rows by models that have not
+    seen them; others would be fitted six times. With times the latest judge.
+    """
+    if options.holdout is not None:
+        return options
+    folds = can_fold and options.time is None and method._keeps_fair_scores(kind)
+    return replace(options, holdout=FOLDS if folds else FIFTH)
 
 
 def given_share(options: RunOptions, counts: Counts, entry: Entry) -> Share | None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from denspu._folds import hold_groups
 from denspu._progress import does, many
@@ -31,7 +33,7 @@ from denspu.data._tables import (
 from denspu.data.kinds import Items, join
 from denspu.exceptions import InvalidInputError, InvalidParameterError, LabelError
 from denspu.runs.folder import SkippedItem
-from denspu.runs.options import RunOptions, Source
+from denspu.runs.options import FOLDS, HoldOut, RunOptions, Source
 
 ITEM, LABEL = ("item", "id"), ("label", "y")
 """Columns of a table of labels, where no name is given."""
@@ -69,6 +71,15 @@ class RunData:
         """How many items there are, by what is known of them."""
         copies, negative = int(self.is_copy.sum()), int(self.known_negative.sum())
         return Counts(len(self.P), len(self.U), negative, copies)
+
+    @property
+    def can_fold(self) -> bool:
+        """Whether both P and U can be judged by models without a part of them."""
+        left = ~self.is_copy
+        if self.groups is None:
+            return len(self.P) > 1 and int(left.sum()) > 1
+        units = (self.groups[0], self.groups[1][left])
+        return all(len(np.unique(names)) > 1 for names in units)
 
 
 def read_run(options: RunOptions) -> RunData:
@@ -368,17 +379,18 @@ def _moment(value: Any, form: str | None) -> float:
 
 def hold_out(
     P: Items,
-    share: float,
+    holdout: HoldOut,
     *,
     groups: NDArray[Any] | None = None,
     times: FloatArray | None = None,
     seed: int = 0,
 ) -> tuple[BoolArray, str]:
-    """Choose which labelled positives are kept from the fit.
+    """Choose which labelled positives judge the fit.
 
-    Whole groups are held out; with times, the latest of those that have one. A
-    positive that has a copy among those that stay labelled would be recognised, not
-    judged: it stays too, with its group.
+    With ``"folds"`` all do, each judged by a model without it and its group. Otherwise
+    a share is kept from the fit. Whole groups are held out; with times, the latest of
+    those that have one. A positive that has a copy among those that stay labelled would
+    be recognised, not judged: it stays too, with its group.
 
     Returns
     -------
@@ -387,9 +399,9 @@ def hold_out(
     """
     n = len(P)
     none = np.zeros(n, dtype=bool)
-    if share == 0:
+    if holdout == 0:
         return none, "Nothing is held out, so how good the answers are is not known."
-    if n < FEWEST:
+    if holdout != FOLDS and n < FEWEST:
         return none, (
             f"With {n} labelled positives none can be spared: nothing is held out, and "
             f"how good the answers are is not known. {FEWEST} are needed."
@@ -402,11 +414,16 @@ def hold_out(
             "All labelled positives belong to one group: nothing is held out, and how "
             "good the answers are is not known."
         )
+    if isinstance(holdout, str):
+        return ~none, (
+            f"Each of the {n:,} labelled positives is judged by a model that has not "
+            f"seen it{' or its group' if groups is not None else ''}."
+        )
     rng = Randomness(seed).numpy("hold-out")
     if times is None:
-        held = hold_groups(units, share, rng)
+        held = hold_groups(units, holdout, rng)
     else:
-        held = _latest(units, times, share, rng)
+        held = _latest(units, times, holdout, rng)
     back = _known_again(P, units, held)
     held &= ~back
     if not held.any():
@@ -424,6 +441,17 @@ def hold_out(
         how = does(n_back, "stays in the fit, as a copy", "stay in the fit, as copies")
         told += f" {n_back:,} {how} of others there."
     return held, told
+
+
+def copies_together(P: Items, n_unlabeled: int) -> NDArray[np.str_] | None:
+    """Return groups that keep copies among P in one fold; None where there are none."""
+    found = find_duplicates(P, P)
+    ends = np.array([*found.exact, *found.near], dtype=np.int64).reshape(-1, 2)
+    if (ends[:, 0] == ends[:, 1]).all():
+        return None
+    joined = coo_array((np.ones(len(ends)), ends.T), shape=(len(P), len(P)))
+    unit = connected_components(joined, directed=False)[1]
+    return np.concatenate([unit, unit.max() + 1 + np.arange(n_unlabeled)]).astype(str)
 
 
 def _latest(

@@ -30,6 +30,8 @@ from denspu.exceptions import InvalidInputError, InvalidParameterError
 COLUMN_KINDS = ("number", "category", "date", "drop")
 ALL_DIFFERENT = 20
 """Rows from which a category that never repeats is taken for a name."""
+WORDS = 5
+"""Words in a usual cell of a column that holds texts, not categories."""
 
 DAY_FIRST, MONTH_FIRST = "%d/%m/%Y", "%m/%d/%Y"
 DATE_FORMATS = ("%d.%m.%Y", "%Y/%m/%d", MONTH_FIRST, DAY_FIRST)
@@ -230,16 +232,40 @@ def _infer(name: str, tables: Sequence[RawTable], notes: list[str]) -> str:
             f"Column {name!r} is {' and '.join(sorted(stated))} in one file and "
             "something else in the other. Write both files with the same types."
         )
-    if (
-        kind == "category"
-        and len(present) >= ALL_DIFFERENT
-        and len(set(present)) == len(present)
-    ):
-        notes.append(
-            f"Column {name!r} is different in every row, like a name: left out."
+    told = ""
+    if kind == "category" and len(present) >= ALL_DIFFERENT:
+        share = len(set(present)) / len(present)
+        long = np.median([len(cell.split()) for cell in present]) >= WORDS
+        if long and share > 0.5:
+            told = (
+                "holds texts: left out. To learn from the texts alone, name it with "
+                f"text_column={name!r} (--text-column {name})."
+            )
+        elif share == 1:
+            told = "is different in every row, like a name: left out."
+    elif kind == "number" and _counts_rows(name, tables):
+        told = (
+            "counts the rows, like an identifier: left out. To learn from it, set "
+            f"columns={{{name!r}: 'number'}} (--columns {name}=number)."
         )
+    if told:
+        notes.append(f"Column {name!r} {told}")
         return "drop"
     return kind
+
+
+def _counts_rows(name: str, tables: Sequence[RawTable]) -> bool:
+    """Tell whether whole numbers rise from row to row, or have no gap between them."""
+    if sum(len(table.rows) for table in tables) < ALL_DIFFERENT:
+        return False
+    for table in tables:
+        values = _values_of(table, name, "number")
+        if not np.isfinite(values).all() or (values % 1).any():
+            return False
+        rising = (np.diff(values) > 0).all()
+        if not (rising or (np.diff(np.sort(values)) == 1).all()):
+            return False
+    return True
 
 
 def _infer_texts(
@@ -279,7 +305,10 @@ def _values_of(table: RawTable, name: str, kind: str) -> NDArray[Any]:
             return np.array(words, dtype=object)
         return np.asarray(raw, dtype=np.float64)
     if kind == "category":
-        return np.array([None if v is None else v.strip() for v in raw], dtype=object)
+        words = [None if v is None else v.strip() for v in raw]
+        for i, word in table.nones.get(name, {}).items():
+            words[i] = word
+        return np.array(words, dtype=object)
     out = np.full(len(raw), np.nan)
     for i, value in enumerate(raw):
         if value is None:
