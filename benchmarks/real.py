@@ -459,12 +459,13 @@ def far_behind(records: list[Any]) -> float:
 def some(folder: Path, chosen: str) -> list[Any]:
     """Return the records of ``kind:part:labels:mechanism``."""
     kind, part, labels, mechanism = chosen.split(":")
-    found = read(folder / f"{kind}-{part}.jsonl")
-    return [
-        record
-        for record in found
-        if record["mechanism"] == mechanism and record["labels"] == int(labels)
-    ]
+    found: dict[tuple[str, int], Any] = {}
+    for path in sorted(folder.glob(f"{kind}-{part}*.jsonl")):  # slow rows lie apart
+        for record in read(path):
+            if record["mechanism"] == mechanism and record["labels"] == int(labels):
+                key = record["task"], record["draw"]
+                found.setdefault(key, record | {"rows": {}})["rows"] |= record["rows"]
+    return list(found.values())
 
 
 def ranking_table(folder: Path, chosen: str) -> str:
@@ -558,7 +559,7 @@ def show(out: Path | None) -> None:
     """Print all tables of the records."""
     for path in [out] if out else sorted(RECORDS.glob("*-*.jsonl")):
         records = read(path)
-        if not records or "mechanism" not in records[0]:
+        if not records or "mechanism" not in records[0] or "-slow" in path.stem:
             continue
         keys = sorted({(r["labels"], r["mechanism"]) for r in records})
         for labels, mechanism in keys:

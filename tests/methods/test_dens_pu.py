@@ -42,7 +42,12 @@ from denspu.exceptions import (
 from denspu.methods import dens_pu
 from denspu.methods.dens_pu import choose_parts, choose_refiner
 from denspu.priors import PriorEstimate
-from denspu.refinement import EmbeddingRefiner, NetworkRefiner, RankingRefiner
+from denspu.refinement import (
+    EmbeddingRefiner,
+    MembersRefiner,
+    NetworkRefiner,
+    RankingRefiner,
+)
 from denspu.selection import ByScore
 from denspu.training import in_fixed_batches
 
@@ -285,8 +290,9 @@ def test_parts_without_a_limit_of_time_are_named(data):
         quick(encoder=Slow(), max_seconds=60).fit(*data[:2])
 
 
-def refiner_for(images=True, device="cuda:0", share=0.3, encoder=None):
-    data = SimpleNamespace(kind="image" if images else "table")
+def refiner_for(images=True, device="cuda:0", share=0.3, encoder=None, rows=9):
+    kind = "image" if images else "table"
+    data = SimpleNamespace(kind=kind, positive=np.zeros(rows, dtype=bool))
     first = SimpleNamespace(rare=share < RARE)
     return type(choose_refiner(data, first, encoder or ContrastiveEncoder(), device))
 
@@ -295,8 +301,9 @@ def test_which_refiner_is_chosen():
     assert refiner_for() is NetworkRefiner
     assert refiner_for(share=0.001) is NetworkRefiner
     assert refiner_for(device="cpu") is EmbeddingRefiner
-    assert refiner_for(images=False) is EmbeddingRefiner
-    assert refiner_for(images=False, share=0.001) is RankingRefiner
+    assert refiner_for(images=False) is MembersRefiner
+    assert refiner_for(images=False, share=0.001) is MembersRefiner
+    assert refiner_for(images=False, share=0.001, rows=10**6) is RankingRefiner
     assert refiner_for(encoder=IdentityEncoder()) is EmbeddingRefiner
 
 
@@ -364,6 +371,7 @@ def test_a_detector_that_cannot_leave_a_row_out_is_judged_by_folds(data):
     assert len(model.held_out_scores_) == (y == 1).sum()
 
 
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.WeakRankingWarning")
 def test_known_negatives_count_in_both_priors():
     rng = np.random.default_rng(0)
     truth = np.arange(900) < 300
@@ -580,7 +588,7 @@ def test_stages(model, data):
     assert label["path"] == "labels"
     assert label["low"] <= label["prior_in_unlabeled"] <= label["high"]
     refine = facts["refine"]
-    assert refine["refiner"] == "EmbeddingRefiner"
+    assert refine["refiner"] == "MembersRefiner"
     assert refine["called_positive"] == np.mean(model.labels_[data[1] == 0] > 0.5)
     assert refine["prior_in_unlabeled"] == model.prior_in_unlabeled_
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.small import small
 
+from denspu import make
 from denspu._validation import PUInput
 from denspu.exceptions import InvalidInputError, InvalidParameterError
 from denspu.methods._evidence import (
@@ -96,3 +98,59 @@ def test_the_evidence_in_words():
         "20 of 100 labelled positives held out, 3,000 unlabelled rows; share of "
         "positives in them 0.25 (0 to 1, given)"
     )
+
+
+# --- every positive judges once -------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+@pytest.mark.parametrize("key", ["dens_pu", "elkan_noto"])
+def test_in_folds_every_positive_judges_and_none_enters_u(key):
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.normal(2, 1, (40, 3)), rng.normal(0, 1, (80, 3))]
+    y = np.r_[np.ones(25), np.zeros(95)].astype(int)
+    evidence = small(key, random_state=0).fit(X, y, holdout="folds").evidence_
+    assert np.array_equal(evidence.held_out, np.flatnonzero(y))
+    assert np.array_equal(evidence.unlabeled_index, np.flatnonzero(y == 0))
+    assert evidence.n_labeled == len(evidence.positive) == 25
+    assert evidence.positive_weight < 1
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_in_folds_a_positive_is_judged_by_a_model_without_it():
+    """Features that mean nothing: learned by heart they would tell P from U."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 40)), (np.arange(120) < 30).astype(int)
+    model = make("pu_bagging", random_state=0)
+    evidence = model.fit(X, y, holdout="folds").evidence_
+    below = evidence.positive[:, None] > evidence.unlabeled
+    assert below.mean() < 0.7
+    known = model.decision_function(X)
+    assert (known[y == 1][:, None] > known[y == 0]).mean() > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_in_folds_no_group_is_split():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(30, 8))
+    groups = np.repeat(np.arange(30), 4)
+    X = centres[groups] + 0.01 * rng.normal(size=(120, 8))
+    y = (groups < 8).astype(int)
+    model = make("elkan_noto", random_state=0)
+    evidence = model.fit(X, y, groups=groups, holdout="folds").evidence_
+    assert (evidence.positive[:, None] > evidence.unlabeled).mean() < 0.75
+
+
+@pytest.mark.parametrize("value", ["fold", "all"])
+def test_another_word_is_refused(value):
+    X, y = np.zeros((4, 1)), [1, 1, 0, 0]
+    with pytest.raises(InvalidParameterError, match='"folds"'):
+        make("elkan_noto").fit(X, y, holdout=value)
+
+
+@pytest.mark.filterwarnings("ignore::denspu.exceptions.DensPUWarning")
+def test_one_group_of_positives_cannot_judge_in_folds():
+    X, y = np.arange(12.0)[:, None], np.r_[1, 1, np.zeros(10)].astype(int)
+    groups = np.r_[0, 0, np.arange(10)]
+    with pytest.raises(InvalidInputError, match="two labelled positives"):
+        make("pu_bagging", random_state=0).fit(X, y, groups=groups, holdout="folds")

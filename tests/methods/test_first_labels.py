@@ -136,10 +136,10 @@ def test_an_extreme_share_warns(prior, word):
 @pytest.mark.parametrize(
     ("share", "low", "high", "rough"),
     [
-        (0.3, 0.19, 0.45, True),
-        (0.3, 0.12, 0.38, True),
-        (0.3, 0.19, 0.41, False),
-        (RARE / 2, 0.0, 0.1, False),  # there the ranking counts
+        (0.3, 0.1, 0.65, True),
+        (0.6, 0.2, 0.75, True),
+        (0.3, 0.1, 0.55, False),
+        (RARE / 2, 0.0, 0.6, False),  # there the ranking counts
     ],
 )
 def test_a_wide_interval_is_told_with_its_ends(share, low, high, rough):

@@ -58,8 +58,8 @@ def test_a_cut_of_dens_pu_carries_over_to_new_rows():
     """Its learners know the rows of the fit by heart; the evidence must not."""
     rows, labels, truth = sample(100, 150, 350, seed=1)
     new, _, true = sample(0, 400, 400, seed=2)
-    model = make("dens_pu", random_state=0).fit(rows, labels, holdout=0.3)
-    evidence = model.evidence_
+    model = make("dens_pu", refiner="embedding", random_state=0)
+    evidence = model.fit(rows, labels, holdout=0.3).evidence_
     hidden = evidence.unlabeled[truth[evidence.unlabeled_index]]
     known_by_heart = model.decision_function(rows[truth & (labels == 0)])
     fresh = model.decision_function(new[true])
