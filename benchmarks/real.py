@@ -457,8 +457,8 @@ def far_behind(records: list[Any]) -> float:
 
 
 def some(folder: Path, chosen: str) -> list[Any]:
-    """Return the records of ``kind:part:labels:mechanism``."""
-    kind, part, labels, mechanism = chosen.split(":")
+    """Return the records of ``kind/part/labels/mechanism``."""
+    kind, part, labels, mechanism = chosen.split("/")
     found: dict[tuple[str, int], Any] = {}
     for path in sorted(folder.glob(f"{kind}-{part}*.jsonl")):  # slow rows lie apart
         for record in read(path):
@@ -563,7 +563,7 @@ def show(out: Path | None) -> None:
             continue
         keys = sorted({(r["labels"], r["mechanism"]) for r in records})
         for labels, mechanism in keys:
-            chosen = f"{path.stem.replace('-', ':', 1)}:{labels}:{mechanism}"
+            chosen = f"{path.stem.replace('-', '/', 1)}/{labels}/{mechanism}"
             print(f"\n## {chosen}\n")
             for make_table in (ranking_table, words_table, chances_table):
                 print(make_table(path.parent, chosen), "\n")

@@ -25,6 +25,7 @@ PAGES = (
     "docs/priors.md",
     "docs/evaluation.md",
     "docs/recipe.md",
+    "docs/real.md",
     "docs/walkthroughs.md",
     "docs/export.md",
     "docs/persistence.md",
@@ -63,6 +64,10 @@ SOURCES = {
     "short-rounds": "short_rounds.py",
     "stored": "stored.py",
     "wrong-prior": "wrong_prior.py",
+    "real-ranking": "real.py:ranking_table:table/sealed-a/40/random",
+    "real-words": "real.py:words_table:table/sealed-a/40/random",
+    "real-chances": "real.py:chances_table:table/sealed-a/40/random",
+    "real-development": "real.py:ranking_table:table/development/40/random",
 }
 """Script and, after colons, the function that makes the table, and its argument."""
 MARK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end table -->)", re.DOTALL)

@@ -153,4 +153,4 @@ def test_one_group_of_positives_cannot_judge_in_folds():
     X, y = np.arange(12.0)[:, None], np.r_[1, 1, np.zeros(10)].astype(int)
     groups = np.r_[0, 0, np.arange(10)]
     with pytest.raises(InvalidInputError, match="two labelled positives"):
-        make("pu_bagging", random_state=0).fit(X, y, groups=groups, holdout="folds")
+        make("rank_pruning").fit(X, y, groups=groups, holdout="folds")
