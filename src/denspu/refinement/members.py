@@ -582,7 +582,7 @@ class Look:
 
     def scores(self, Z: FloatArray, wide: Any) -> dict[str, FloatArray]:
         """Return the mean score of each member's learners."""
-        found = {}
+        found: dict[str, FloatArray] = {}
         for name, learners in self.learners.items():
             X = wide if name == WORDS.name else Z
             total = np.zeros(len(Z))
