@@ -39,6 +39,7 @@ EXEMPT = {
     "random_unlabeled": NO_FIT,
     "network": NO_FIT,
     "embedding": NO_FIT,
+    "members": NO_FIT,
     "ranking": NO_FIT,
 }
 

@@ -159,7 +159,7 @@ def refused(model, match):
 
 
 def test_the_rest_is_refused_by_name_with_the_next_step():
-    refused(saved("classical")["spy"], r"Spy cannot .* Export dens_pu at its defaults")
+    refused(saved("classical")["spy"], "Spy cannot .* Export DensPU")
     refused(saved("classical")["texts"], "Embed the texts first")
     refused(saved("deep")["frame"], "word, kind hold categories.*as numbers before fit")
     refused(saved("walk")["svm"], "LogisticRegression cannot be exported")
@@ -169,5 +169,7 @@ def test_the_rest_is_refused_by_name_with_the_next_step():
 
     model = make("dens_pu", random_state=0, device="cpu")
     model.fit(rows()["table"], rows()["y"])
+    refused(model, "MembersRefiner cannot be exported.*refiner='embedding'")
+    model.set_params(refiner="embedding").fit(rows()["table"], rows()["y"])
     model.encoder_ = Mine()
     refused(model, "Mine cannot be exported.*Embed the rows first")

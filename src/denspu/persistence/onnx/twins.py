@@ -41,7 +41,7 @@ from denspu.refinement.ranking import SURE as SURE_RANK
 OUTPUTS = ("score", "probability", "decision")
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 
-NEXT = "Export dens_pu at its defaults or a method that trains a network"
+NEXT = "Export DensPU(refiner='embedding') or a method that trains a network"
 EMBED = "Embed the rows first and fit on the embeddings"
 
 
