@@ -9,7 +9,11 @@ import pytest
 
 import denspu
 from denspu import DensPU
-from denspu.exceptions import DoubtfulLabelsWarning, WeakRankingWarning
+from denspu.exceptions import (
+    DegenerateFitWarning,
+    DoubtfulLabelsWarning,
+    WeakRankingWarning,
+)
 from denspu.methods._alarms import labels_tell, ranks_well
 
 
@@ -75,6 +79,27 @@ def test_groups_are_compared_within_their_part():
         warnings.simplefilter("ignore")
         model = DensPU(random_state=0).fit(X, label, groups=np.arange(300) // 2)
     assert states(model)["labels tell something"] is True
+
+
+def test_a_column_that_gives_the_labels_away_is_told():
+    X, y = overlapping()
+    labelled = np.flatnonzero(y)[:40]
+    _, told = fit(X, labelled)
+    assert not any("gives the label away" in sentence for sentence in told)
+    X[:, 3] = 0
+    X[labelled, 3] = 1
+    model, told = fit(X, labelled)
+    assert states(model)["given away"] is False
+    assert any("gives the label away" in sentence for sentence in told)
+
+
+def test_rows_that_are_all_the_same_are_told():
+    y = (np.arange(60) < 20).astype(int)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DensPU(random_state=0).fit(np.ones((60, 3)), y)
+    told = [one for one in caught if one.category is DegenerateFitWarning]
+    assert any("no column varies" in str(one.message) for one in told)
 
 
 def test_few_labels_leave_it_open():

@@ -16,7 +16,7 @@ from denspu._typing import BoolArray, FloatArray
 from denspu._validation import PUInput
 from denspu.exceptions import DoubtfulLabelsWarning, WeakRankingWarning
 
-AlarmName = Literal["labels tell something", "ranking", "labels alike"]
+AlarmName = Literal["labels tell something", "given away", "ranking", "labels alike"]
 
 LEVEL = 0.05
 """How often labels that say nothing may pass as labels that do."""
@@ -65,6 +65,7 @@ def alarms(
     free = data.unlabeled & ~data.known_negative
     found = (
         labels_tell(refiner.luck_, int(data.positive.sum())),
+        given_away(Z[data.positive], Z[free]),
         ranks_well(refiner.lead_),
         labels_alike(Z, data.positive, free, scores, share, rng),
     )
@@ -101,6 +102,22 @@ def labels_tell(luck: float, n_positive: int) -> Alarm:
         f"(p = {luck:.2g}). Or the classes overlap so much that this many labels show "
         "no difference. Check the label column, add columns that tell the classes "
         "apart, or label more; trust no number of this fit until then.",
+    )
+
+
+def given_away(P: FloatArray, U: FloatArray) -> Alarm:
+    """Tell whether a single number parts all labelled positives from all of U."""
+    name: AlarmName = "given away"
+    above, below = P.min(axis=0) > U.max(axis=0), P.max(axis=0) < U.min(axis=0)
+    if not (above | below).any():
+        return Alarm(name, True, "No column alone gives the labels away.")
+    return Alarm(
+        name,
+        False,
+        "One column alone parts all labelled positives from all unlabelled rows. "
+        "Either no unlabelled row is positive, or that column gives the label away: it "
+        "was filled in for labelled rows only, say. explain() names the columns that "
+        "move the score; leave it out.",
     )
 
 

@@ -33,7 +33,11 @@ from denspu._share import HiddenPositive, cut_at, known_cut
 from denspu._typing import BoolArray, FloatArray, IntArray, RandomState
 from denspu._validation import validate_embedding
 from denspu.base import Refiner, RefinerInput, forget
-from denspu.exceptions import FewRowsWarning, InvalidInputError
+from denspu.exceptions import (
+    DegenerateFitWarning,
+    FewRowsWarning,
+    InvalidInputError,
+)
 from denspu.priors.estimate import AUTO
 from denspu.priors.experience import by_experience
 from denspu.refinement.posterior import posterior
@@ -191,6 +195,13 @@ class MembersRefiner(Refiner):
         randomness = Randomness(self.random_state)
         self.mean_ = Z.mean(axis=0)
         self.spread_ = max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)
+        if not np.ptp(Z, axis=0).any():
+            warnings.warn(
+                "All rows are the same to the model: no column varies, and nothing "
+                "tells positives from the rest. Add columns that differ.",
+                DegenerateFitWarning,
+                stacklevel=2,
+            )
         # Of a large U a sample is learned from; the others are new rows to the bags.
         free, kept = np.flatnonzero(start.free), np.arange(len(Z))
         if len(free) > self.max_unlabeled:

@@ -386,6 +386,7 @@ def look_first(facts: RunFacts, shown: Mapping[str, int]) -> dict[str, str]:
 
 TITLES = {
     "labels tell something": "Do the labels say anything?",
+    "given away": "Does a column give the labels away?",
     "ranking": "Is a simpler ranking as good?",
     "labels alike": "Are the labelled positives too alike?",
     "labels at random": "Are the labelled positives typical?",
