@@ -370,7 +370,7 @@ class MembersRefiner(Refiner):
         """Return who ranks, how well each ranks held-out positives, and the share."""
         last = self.evidence_[-1]
         return {
-            "looks": len(self.looks_),
+            "rounds": len(self.looks_),
             "members": [name for name, fact in last.items() if fact["kept"]],
             "places": {name: fact["place"] for name, fact in last.items()},
         }

@@ -45,6 +45,7 @@ PARTS = {
     "EmbeddingRefiner": "labels on embeddings",
     "IdentityEncoder": "numbers as they are",
     "IsolationForest": "isolation forest",
+    "MembersRefiner": "four kinds of learners",
     "NetworkRefiner": "network",
     "RankingRefiner": "ranking",
     "TabularEncoder": "columns, scaled",
