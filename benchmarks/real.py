@@ -473,19 +473,14 @@ def ranking_table(folder: Path, chosen: str) -> str:
     records = some(folder, chosen)
     lines = [
         "| row | tasks | average precision | ours ahead by | 90 % interval | "
-        "ours behind by over .01 | seconds |",
-        "|---|---|---|---|---|---|---|",
+        "ours behind by over .01 |",
+        "|---|---|---|---|---|---|",
     ]
     for row in ROWS:
         of = by_task(records, row)
         if not of:
             continue
         mean = np.mean([np.mean(list(draws.values())) for draws in of.values()])
-        seconds = [
-            record["rows"][row]["seconds"]
-            for record in records
-            if "seconds" in record["rows"].get(row, {})
-        ]
         rest = "– | – | –"
         if row != OURS:
             found, sources = ahead(records, row)
@@ -494,9 +489,7 @@ def ranking_table(folder: Path, chosen: str) -> str:
                 f"{found.mean():+.3f} | {low:+.3f} to {high:+.3f} | "
                 f"{np.mean(found < -BEHIND):.0%}"
             )
-        lines.append(
-            f"| {row} | {len(of)} | {mean:.3f} | {rest} | {np.mean(seconds):.1f} |"
-        )
+        lines.append(f"| {row} | {len(of)} | {mean:.3f} | {rest} |")
     return "\n".join(lines)
 
 

@@ -65,6 +65,8 @@ SOURCES = {
     "stored": "stored.py",
     "wrong-prior": "wrong_prior.py",
     "real-ranking": "real.py:ranking_table:table/sealed-a/40/random",
+    "real-sar": "real.py:ranking_table:table/sealed-a/40/sar",
+    "real-easiest": "real.py:ranking_table:table/sealed-a/40/easiest",
     "real-words": "real.py:words_table:table/sealed-a/40/random",
     "real-chances": "real.py:chances_table:table/sealed-a/40/random",
     "real-development": "real.py:ranking_table:table/development/40/random",
